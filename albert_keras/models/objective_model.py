@@ -261,8 +261,7 @@ class ObjectiveModel(keras.Model):
     def forget_graphs(self) -> None:
         """Makes the next `fit` and `evaluate` build new graphs, as required for other shapes.
 
-        A graph that has seen two shapes would be built for any shape: its results would differ in
-        the last bits from the results of a graph for one shape.
+        A graph that has seen two shapes is built for any shape, and differs in the last bits.
         """
         self.train_function = self.train_tf_function = self.test_function = None
 
@@ -398,7 +397,8 @@ class ObjectiveModel(keras.Model):
         if self.train_function is not None and not force:
             return self.train_function
         if hasattr(self.optimizer, "build"):  # all moments exist, as in a restored checkpoint
-            self.optimizer.build(self.trainable_variables)
+            with self.distribute_strategy.scope():  # `fit` is called outside of it
+                self.optimizer.build(self.trainable_variables)
         self.check_compiled_part()
         if self.run_eagerly or steps_per_execution(self) > 1:
             return super().make_train_function(force)
