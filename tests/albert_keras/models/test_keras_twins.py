@@ -13,6 +13,7 @@ from albert_keras.models.task_heads import SpansHead, SpansOrNoneHead
 from albert_keras.models.text_data import Reader
 from tests.albert_keras.tasks.test_text_model import KINDS, LABELS, TEXTS, preset
 from tests.keras_line import IS_KERAS_3
+from tests.parameters import slow
 
 SORTER = "AlbertForClassification"
 Y = np.array([label == "yes" for label in LABELS[:8]]).astype(int)
@@ -172,9 +173,7 @@ def trained(model, x, y, weights):
     return model.fit(x, y, sample_weight=weights, **settings).history
 
 
-KINDS_TO_TEST = [
-    kind if kind == SORTER else pytest.param(kind, marks=pytest.mark.slow) for kind in MODELS
-]
+KINDS_TO_TEST = [SORTER, *slow(*(kind for kind in MODELS if kind != SORTER))]
 
 
 @pytest.mark.parametrize("kind", KINDS_TO_TEST)
@@ -260,10 +259,7 @@ OPTIONS = {
 USUAL = ("several steps", "two accuracies", "added loss", "callback of predict")
 
 
-@pytest.mark.parametrize(
-    "name",
-    [name if name in USUAL else pytest.param(name, marks=pytest.mark.slow) for name in OPTIONS],
-)
+@pytest.mark.parametrize("name", [*USUAL, *slow(*(name for name in OPTIONS if name not in USUAL))])
 def test_every_option_does_what_it_does_in_keras(name, tiny_tokenizer, eagerly):
     run, settings = OPTIONS[name]
     same_of_both(SORTER, tiny_tokenizer, run, **settings)

@@ -14,6 +14,7 @@ from tests.keras_line import IS_KERAS_3
 from tests.parameters import slow
 
 OPTIMIZERS = [Lamb, AdamW, Muon]
+TRIED = [Lamb, *slow(AdamW, Muon)]
 RNG = np.random.default_rng(0)
 X, IDS = RNG.normal(size=(32, 6)).astype("float32"), RNG.integers(0, 10, (32, 5))
 Y = 2 * X[:, :2] + 1
@@ -47,7 +48,7 @@ def trained(optimizer, model=dense, **kwargs):
     return model, losses(model, **kwargs)
 
 
-@pytest.mark.parametrize("optimizer", [Lamb, *slow(AdamW, Muon)])
+@pytest.mark.parametrize("optimizer", TRIED)
 @pytest.mark.parametrize(
     "settings",
     [
@@ -66,7 +67,7 @@ def test_a_saved_training_goes_on_as_if_it_had_not_stopped(optimizer, settings, 
     assert losses(again) == losses(model)
 
 
-@pytest.mark.parametrize("optimizer", [Lamb, *slow(AdamW, Muon)])
+@pytest.mark.parametrize("optimizer", TRIED)
 def test_saved_weights_fit_a_model_whose_layers_have_other_names(optimizer, tmp_path):
     model, _ = trained(optimizer(0.01))
     model.optimizer.learning_rate = 0.02
@@ -90,7 +91,7 @@ def test_moments_of_weights_of_equal_names_are_kept_apart(tmp_path):
     assert losses(keras.models.load_model(tmp_path / "model.keras")) == losses(model)
 
 
-@pytest.mark.parametrize("optimizer", [Lamb, *slow(AdamW, Muon)])
+@pytest.mark.parametrize("optimizer", TRIED)
 def test_the_rate_is_a_number_a_function_or_what_a_callback_sets(optimizer):
     expected = trained(optimizer(0.5))[1]
     assert trained(optimizer(lambda: 0.5))[1] == expected
@@ -101,7 +102,7 @@ def test_the_rate_is_a_number_a_function_or_what_a_callback_sets(optimizer):
     assert float(model.optimizer.learning_rate) == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("optimizer", [Lamb, *slow(AdamW, Muon)])
+@pytest.mark.parametrize("optimizer", TRIED)
 def test_gradients_of_tables_are_clipped_and_applied(optimizer):
     expected = trained(optimizer(0.01, global_clipnorm=1e9), embedding, x=IDS)[1]
     assert trained(optimizer(0.01, global_clipnorm=None), embedding, x=IDS)[1] == expected
@@ -109,7 +110,7 @@ def test_gradients_of_tables_are_clipped_and_applied(optimizer):
     assert clipped != pytest.approx(expected, rel=1e-4) and clipped[1] < clipped[0]
 
 
-@pytest.mark.parametrize("optimizer", [Lamb, *slow(AdamW, Muon)])
+@pytest.mark.parametrize("optimizer", TRIED)
 def test_a_loss_scale_of_keras_changes_nothing(optimizer):
     expected = trained(optimizer(0.01))[1]
     scaled = keras.mixed_precision.LossScaleOptimizer(optimizer(0.01))
@@ -125,7 +126,7 @@ def test_a_loss_scale_of_keras_changes_nothing(optimizer):
 
 
 @pytest.mark.skipif(not IS_KERAS_3, reason="a setting of Keras 3")
-@pytest.mark.parametrize("optimizer", [Lamb, *slow(AdamW, Muon)])
+@pytest.mark.parametrize("optimizer", TRIED)
 def test_accumulated_batches_are_one_update(optimizer):
     model = dense()
     model.compile(optimizer(0.01, gradient_accumulation_steps=4), "mse")

@@ -38,6 +38,7 @@ from tests.albert_keras.serving.local.running import running
 from tests.albert_keras.serving.small_exports import assert_alike, make_model, write_run
 from tests.albert_keras.serving.test_string_tasks import DIRTY
 from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
+from tests.parameters import slow
 
 LARGEST = 2**63 - 1
 FRESH_PROCESS = """
@@ -229,7 +230,7 @@ def test_block_sparse_attention_passes_all_checks(tiny_tokenizer, tiny_corpus, t
 
 @pytest.mark.parametrize(
     "kind",
-    ["spans", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("choice", "similarity"))],
+    ["spans", *slow("choice", "similarity")],
 )
 def test_tensorflow_lite_answers_as_the_run(kind, run_of_kind, tiny_corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(checks, "_documentation", lambda: tiny_corpus[:20])

@@ -143,15 +143,20 @@ def test_lists_that_are_nested_deeply_are_refused(server, depth):
     ],
     ids=range(9),
 )
-def test_a_refused_request_costs_milliseconds(server, body):
-    costs = []
+def test_a_refused_request_costs_less_than_10_ms(server, body):
+    costs, parsing = [], []
+    numbers = b"[" + b"1," * 200_000 + b"1]"  # takes 10 ms where the bound of 20 ms was measured
     gc.freeze()  # what other tests left, which a server does not have
     for _ in range(10):
         begun = time.process_time()  # of the server and this client
         assert predict(server, body).status == 400
         costs.append(time.process_time() - begun)
+        begun = time.process_time()
+        json.loads(numbers)
+        parsing.append(time.process_time() - begun)
     gc.unfreeze()
-    assert min(costs) < 0.05  # a fifth of it on a fast machine where nothing else is running
+    # Half of it where nothing else is running; more on a slow machine.
+    assert min(costs) < max(0.02, 2 * min(parsing))
 
 
 def test_the_page_of_another_site_cannot_ask(server):
