@@ -41,7 +41,7 @@ def test_text_becomes_a_model_that_answers(tiny_corpus, tmp_path):
 
 @pytest.mark.slow
 def test_books_teach_masked_pieces_and_sentence_order(shared_data, tmp_path):
-    """Real text: a small model, a minute, unseen books."""
+    """Real text: a small model, 240 updates, unseen books."""
     books = sorted((shared_data / "corpus" / "books-en").glob("*.txt"))
     heldout = [path for path in books if path.stem in ("Doyle_Lost_1912", "Austen_Pride")]
     train = [path for path in books if path not in heldout]
@@ -52,7 +52,7 @@ def test_books_teach_masked_pieces_and_sentence_order(shared_data, tmp_path):
     build_records(train, tokenizer, tmp_path / "records", data)
     build_records(heldout, tokenizer, tmp_path / "heldout", data)
     result = pretrain(
-        tmp_path / "records", tmp_path / "run", size="albert-mini", steps=400, batch_size=32
+        tmp_path / "records", tmp_path / "run", size="albert-mini", steps=240, batch_size=32
     )
     assert result.report["loss"] < 7
     scores = evaluate(tmp_path / "run", tmp_path / "heldout")
