@@ -145,7 +145,7 @@ class AlbertConfig(Settings):
     attention_probs_dropout_prob: Rate = 0.0
     max_position_embeddings: Size = 512
     type_vocab_size: Annotated[int, Field(ge=0)] = 2
-    initializer_range: Annotated[float, Field(ge=0)] = 0.02
+    initializer_range: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.02
     sharing: Literal["all", "attention", "ffn", "none"] = "all"
     embedding_projection: Literal["auto", "always"] = "auto"
     position_embedding: Literal["absolute", "rotary"] = "absolute"

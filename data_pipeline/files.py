@@ -265,7 +265,7 @@ def check_links(*folders: Path) -> None:
     for path in (path for folder in folders if folder.is_dir() for path in folder.iterdir()):
         if (
             path.is_symlink()
-            and path.is_dir()
+            and (path.is_dir() or not path.exists() and path.name != LOCK_FILE)
             and path.parent.resolve() not in path.resolve().parents
         ):
             raise InputError(

@@ -154,7 +154,7 @@ def reading_json(
     try:
         content = read_limited(path, max_bytes)
         if max_bytes < MAX_DATA_BYTES:
-            options.setdefault("object_pairs_hook", _unique)
+            options.setdefault("object_pairs_hook", unique)
         try:
             values = parse_json(content, **options)
         except ValueError as error:
@@ -216,7 +216,7 @@ def parse_json(content: bytes | str, **options: Callable | bool) -> Any:
         return json.loads(content, **options)
 
 
-def _unique(pairs):
+def unique(pairs):
     """Returns the object of names and values; ValueError if a name is repeated."""
     values = dict(pairs)
     if len(values) < len(pairs):

@@ -8,6 +8,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable
+from datetime import date
 from typing import Any, ClassVar, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -194,6 +195,8 @@ def _explain(item, settings):
     message = re.sub(r"^[A-Z]\w+ should ", "must ", message)  # "Input should", "String should"
     if item["type"] == "int_parsing_size":
         message = "must be an integer that fits into 64 bits"
+    if item["type"] == "string_type" and isinstance(item["input"], bool | int | float | date):
+        message += ": write it in quotes"
     end = "" if message.endswith((".", "?")) else "."
     received = repr(item["input"])
     if len(received) > _MAX_SHOWN:

@@ -239,13 +239,30 @@ def vocabulary_of(
     check_class(class_name, kind, json_name is not None, source)
     if not models:
         check_ids(vocabulary.tokenizer, files, theirs, source)
-    elif added := _added_beyond(vocabulary.tokenizer.vocab_size, files, theirs, source):
+        return vocabulary
+    _check_same_pieces(vocabulary.tokenizer, files, name, source)
+    if added := _added_beyond(vocabulary.tokenizer.vocab_size, files, theirs, source):
         raise InputError(
             f"The vocabulary of `{source}` must have no tokens that were added to its "
             f"SentencePiece model. Received: {', '.join(added)}. To use the model without "
             f"them and their rows, pass {name} as `tokenizer`."
         )
     return vocabulary
+
+
+def _check_same_pieces(tokenizer, files, name, source):
+    """Raises InputError if a `tokenizer.json` has other pieces than the model `name` beside it."""
+    model = read_json_in(files, PIECES_FILE, source).get("model")
+    pieces = model.get("vocab") if isinstance(model, dict) else None
+    for id, entry in enumerate(pieces if isinstance(pieces, list) else []):
+        theirs = entry[0] if isinstance(entry, list) and entry else entry
+        ours = tokenizer.piece_of(id) if id < tokenizer.vocab_size else None
+        if theirs != ours:
+            raise InputError(
+                f"`{source}` must have the same pieces in {PIECES_FILE} and in {name}. The piece "
+                f"{id} is {ours!r} in {name}. Received: {theirs!r}. Remove the one that the model "
+                "was not trained with."
+            )
 
 
 def _with_added_pieces(vocab, files, settings, source):

@@ -11,8 +11,12 @@ from albert_keras.report import Finding
 from albert_keras.tasks.examples import TaggedExample, normalised, row_of
 from data_pipeline.text.signs import TEXT_SIGNS, Sign, SignCounter
 
-_MONTH = "(?:jan|f[eé][bv]|m[aä]r|mrz|a[pvb]r|ma[iy]|ju[inl]|aug|ago|sep|o[ck]t|nov|d[eé][cz]|dic)"
-_NONE = r"#(?:n/a|nv|ref!|value!|wert!|div/0!|name\?|null!|num!)|n/a|null|-9{2,}"
+_MONTH = (
+    "(?:jan|f[eé][bv]|m[aä]r|mrz|a[pvb]r|ma[iy]|ju[inl]|aug|ago|sep|o[ck]t|nov|d[eé][cz]|dic"
+    "|янв|фев|мар|апр|ма[йя]|ию[нл]|авг|сен|окт|ноя|дек)"
+)
+#: Errors of spreadsheets in any language, such as `#N/A`, `#NV` and `#¡VALOR!`, and what is none.
+_NONE = r"#(?:n/[ad]|nv|¡?[^\W\d_][\w/]*[!?])|n/a|null|-9{2,}"
 _PREFIX = "[BIESMLUW][-_]"
 #: Characters of an example that are shown; the fraction of the scores with decimals that have
 #: three from which points may separate thousands; and by how many ranges of the others a score is
@@ -24,7 +28,7 @@ _SIGNS = {
     "labels": {
         "dates": Sign(
             rf"(?i)\A(?:\d\d?[-./ ]+{_MONTH}.*|{_MONTH}\w*[-. ]+\d{{2,4}}|\d{{4}}-\d\d-\d\d.*"
-            r"|\d\d?([-./])\d\d?\1\d{2,4})\Z",
+            r"|\d\d?([-./])\d\d?\1\d{2,4}|\d\d?[月월] ?\d\d?[日일])\Z",
             "they are dates, which spreadsheets make of 5-9: write these labels again, as text",
         ),
         "missing": Sign(rf"(?i)\A(?:{_NONE})\Z", _DROP),

@@ -4,7 +4,6 @@ Call `build_strategy` first: TPUs and several workers cannot be set up once Tens
 operation. Then create models and optimizers inside `strategy.scope()`.
 """
 
-import contextlib
 import faulthandler
 import importlib.util
 import logging
@@ -54,9 +53,11 @@ def build_strategy(name: str = "auto", is_training: bool = False) -> tf.distribu
     """
     if name not in STRATEGIES:
         raise InputError(f"`strategy` {name!r} is unknown{did_you_mean(name, STRATEGIES)}")
-    with contextlib.suppress(InputError):  # none, or of another program
-        if is_training and name == "auto" and len(read_workers(os.environ.get("TF_CONFIG"))[0]) > 1:
-            name = "multiworker"
+    if is_training and name == "auto" and (config := os.environ.get("TF_CONFIG")):
+        try:
+            name = "multiworker" if len(read_workers(config).addresses) > 1 else name
+        except InputError as error:  # perhaps it is of another program
+            logger.warning("Training without the workers of TF_CONFIG. %s", error)
     tpu = find_tpu() if name in ("auto", "tpu") else None
     if name == "auto":
         gpus = 0 if tpu else len(tf.config.list_physical_devices("GPU"))

@@ -45,7 +45,7 @@ TEXT_SIGNS = {
         rf"(?s)(?:{_CODE}.{{0,18}}?){{2}}{_CODE}", "it has no sentences, and words of its own", 0.1
     ),
     "controls": Sign(
-        "[\0-\x08\x0e-\x1f\x7f-\x9f\u200b\u2060\ufff9-\ufffb]"
+        "[\0-\x08\x0e-\x1f\x7f-\x9f\xad\u200b\u2060\ufff9-\ufffb]"
         "(?:(?<!\u200b)|(?<=[A-Za-z]\u200b)(?=[A-Za-z]))",
         "remove these characters, or write spaces: words beside them are joined",
         0.001,

@@ -8,6 +8,7 @@ import lzma
 import pickle
 import tarfile
 import zipfile
+import zlib
 
 import h5py
 import numpy as np
@@ -61,7 +62,12 @@ def array():
 
 
 OTHERS = {
-    "git lfs pull": POINTER,
+    "git lfs install && git lfs pull`": POINTER,
+    "git annex get": b"/annex/objects/SHA256E-s102345--ab12.txt\n",
+    "Snappy": b"\xff\x06\0\0sNaPpY\x01\x08\0\0",
+    "zlib-flate": zlib.compress(TEXT),
+    "compressed by compress": b"\x1f\x9d\x90T\xd0",
+    "table in the XML of Excel": b'<?xml version="1.0"?>\n<?mso-application progid="Excel.Sheet"?>',
     "gzip -dc < ": gzip.compress(TEXT),
     "bzip2 -dc < ": bz2.compress(TEXT),
     "xz -dc < ": lzma.compress(TEXT),
@@ -109,6 +115,7 @@ def test_a_corpus_of_another_kind_is_named(advice, format, tmp_path):
         "version https://example.org/spec",
         "<!DOCTYPE html><p>A page as it is.</p>",
         "7z.",
+        "x^2 is a square, and x\u009c is odd.",
         '{"weight": 1} is no safetensors.',
         "\ufeffA mark is at the start.",
     ],

@@ -162,11 +162,13 @@ def test_a_folder_that_is_written_has_no_links_to_those_of_others(tmp_path):
         with FolderLock(tmp_path / "mine") as lock:
             lock.take()
         link.unlink()
-    link.symlink_to("../theirs")
-    with pytest.raises(
-        InputError, match="best` must be a folder of its own.*a link to `../theirs`"
-    ):
-        FolderLock(tmp_path / "mine").take()
+    for target in ("../theirs", "../missing"):
+        link.symlink_to(target)
+        with pytest.raises(
+            InputError, match=f"best` must be a folder of its own.*a link to `{target}`"
+        ):
+            FolderLock(tmp_path / "mine").take()
+        link.unlink()
     assert not (tmp_path / "mine" / LOCK_FILE).exists()
 
 

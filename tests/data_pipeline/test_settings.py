@@ -1,5 +1,6 @@
 """A configuration reports all its problems at once; its fields may be options."""
 
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,11 @@ def test_a_path_is_kept_as_text():
     assert Outer(name=Path("a") / "b.tsv").model_dump()["name"] == "a/b.tsv"
     with pytest.raises(SettingsError, match="`inner.low` must be a valid integer"):
         Outer(name="x", inner={"low": Path("a")})
+    for read_by_yaml in (False, 30610, date(2024, 1, 2)):  # NO, 8:30:10
+        with pytest.raises(
+            SettingsError, match="`name` must be a valid string: write it in quotes"
+        ):
+            Outer(name=read_by_yaml)
 
 
 def test_all_problems_are_reported_at_once():

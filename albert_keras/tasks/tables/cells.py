@@ -21,7 +21,7 @@ from data_pipeline.settings import did_you_mean
 _LARGEST = float(np.finfo(np.float32).max)
 _YES, _NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no")
 #: Signs between several names of labels.
-_JOINTS = re.compile(r"\s*[,;|/+&]\s*")
+_JOINTS = re.compile(r"\s*[,;|/+&、，；]\s*")
 #: What a data frame writes for a missing cell, as text, and databases for NULL.
 _MISSING = ("nan", "NaN", "<NA>", "\\N")
 #: Values other than texts in a list, and objects that Python writes with the name of their type.

@@ -22,17 +22,19 @@ from albert_keras.tasks.tables.lines import (
 )
 from albert_keras.tasks.tables.rows import Row, is_number, remark
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.limits import check_columns, parse_json
+from data_pipeline.limits import check_columns, parse_json, unique
 from data_pipeline.settings import did_you_mean
 
 JSON_ENDINGS = (".jsonl", ".json")
 #: A line that is a text and what is known of it, not an array of objects.
 _PAIR = re.compile(r'\[\s*".*\}\s*\]', re.DOTALL)
-#: Columns in which programs store what people decided about a row, Prodigy and Argilla: the values
-#: of rows that they keep, and of others.
+#: Columns in which Prodigy, Argilla, Mechanical Turk and Label Studio store what people decided
+#: about a row: the values of rows that they keep, and of others, in lower case.
 _DECISIONS = {
     "answer": (("accept",), ("reject", "ignore")),
     "status": (("pending", "draft", "submitted", "default", "edited", "validated"), ("discarded",)),
+    "assignmentstatus": (("submitted", "approved"), ("rejected",)),
+    "was_cancelled": (("false", "0"), ("true", "1")),
 }
 
 
@@ -137,10 +139,12 @@ def kept(
     path: str | PurePath, rows: list[Row], remarks: list[str] | None, used: Sequence[str] = ()
 ) -> list[Row]:
     """Returns the rows that people did not reject, by `_DECISIONS` of columns that are not used."""
-    for column, (good, bad) in _DECISIONS.items():
+    named = [row.fields for row in rows if isinstance(row.fields, dict)]
+    for column in dict.fromkeys(itertools.chain(*named)):
+        good, bad = _DECISIONS.get(column.lower().rpartition(".")[2], ((), ()))
         found = [row.fields.get(column) if isinstance(row.fields, dict) else None for row in rows]
-        found = [one.lower() if isinstance(one, str) else one for one in found]
-        if column in used or not all(one in (None, *good, *bad) for one in found):
+        found = [None if one is None else str(one).lower() for one in found]
+        if not bad or column in used or not all(one in (None, *good, *bad) for one in found):
             continue  # another column of this name
         out = [row.place() for row, one in zip(rows, found, strict=True) if one in bad]
         said = f"left out {len(out):,} rows whose `{column}` is {' or '.join(bad)}, the first in "
@@ -176,7 +180,7 @@ def object_row(row: Row, names: Sequence[str] = ()) -> Row:
         return row
     text = row.fields.strip()
     try:
-        record, reason = parse_json(text, strict=False), ""
+        record, reason = parse_json(text, strict=False, object_pairs_hook=unique), ""
     except ValueError as error:
         reason = re.sub(r"( at)?: line 1 (column \d+) .*", r" at \2", str(error))
         record, reason = None, f" {reason}: {text[getattr(error, 'pos', 0) :][:20]!r}."

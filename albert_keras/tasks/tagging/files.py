@@ -257,7 +257,8 @@ def _column_words(path, wanted, encoding, is_training):
     if is_training:
         whole = [columns for _, columns in words if len(columns) == width]
         _check_columns(path, whole, wanted, keys)
-    for row, columns in lines:
+    following = [*(columns[0] for _, columns in lines[1:]), ""]
+    for (row, columns), next_number in zip(lines, following, strict=True):
         if columns[0].partition(" ")[0] in ("", _DOCUMENT_START):
             is_start, hidden = True, 0
             yield None
@@ -265,6 +266,8 @@ def _column_words(path, wanted, encoding, is_training):
         has_width = (len(columns), row.fields.count("\t")) == (width, tabs)
         is_comment = is_start and row.fields.startswith("#") and not has_width
         number = None if is_comment or 0 in keys else _NO_WORD.fullmatch(columns[0])
+        if number and "-" in number[0] and next_number.partition(".")[0] != number[1]:
+            number = None  # WebAnno: word 2 of sentence 1 is 1-2
         if is_comment or number:
             if text := _PLAIN_TEXT.fullmatch(row.fields):
                 written, hidden = text[1], len(lines)

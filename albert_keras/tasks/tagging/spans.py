@@ -72,7 +72,8 @@ class Texts:
         # Some spans end one character before a word does; where ends are inclusive, nearly all.
         usual = max(fits[: -len(_UNITS)])
         best = fits.index(max(fits) if max(fits) > 2 * usual else usual)  # of equals the first
-        if fits[best] > fits[0]:
+        count = sum(len(spans) for _, spans in tried)
+        if fits[best] > max(fits[0], count / 2):  # fewer suit by chance
             self._way, self._fits = _WAYS[best], (fits[best], fits[0])
 
     def words(self, place: str, text: str, spans: list[Span], split: WordSplit) -> tuple:

@@ -54,6 +54,16 @@ def test_settings_of_transformers_are_heeded(official_model):
 def test_a_model_goes_before_the_json_that_was_made_of_it(tiny_tokenizer):
     files = {"spiece.model": tiny_tokenizer.model_bytes, "tokenizer.json": b"{}"}
     assert vocabulary_of(files, "x").source == "x: spiece.model"
+    pieces = [[tiny_tokenizer.piece_of(id), -1.0] for id in range(tiny_tokenizer.vocab_size)]
+    for swapped in (100, 101):
+        model = {"model": {"type": "Unigram", "vocab": [*pieces[:100], *pieces[swapped:]]}}
+        files["tokenizer.json"] = json.dumps(model).encode()
+        if swapped == 100:
+            assert vocabulary_of(files, "x").source == "x: spiece.model"
+    with pytest.raises(
+        InputError, match="same pieces in tokenizer.json and in spiece.model. .* 100"
+    ):
+        vocabulary_of(files, "x")
 
 
 def test_several_none_and_damaged_ones_are_refused(tiny_tokenizer, tmp_path):

@@ -29,26 +29,39 @@ def labelled(*odd):
 
 
 @pytest.mark.parametrize(
-    "label", ["05-Sep", "Sep-05", "5. Okt", "01-févr", "2026-09-05 00:00:00", "5/9/2026", "May-09"]
+    "label",
+    [
+        "05-Sep",
+        "Sep-05",
+        "5. Okt",
+        "01-févr",
+        "2026-09-05 00:00:00",
+        "5/9/2026",
+        "May-09",
+        "05.сен",
+        "5月9日",
+    ],
 )
 def test_dates_of_spreadsheets_are_counted(label):
     found = labelled(label, label)["dates"]
     assert found.startswith("9.1 % of the labels (2): they are dates") and f"`{label}`" in found
 
 
-@pytest.mark.parametrize("label", ["#N/A", "#REF!", "N/A", "null", "-999"])
+@pytest.mark.parametrize("label", ["#N/A", "#REF!", "N/A", "null", "-999", "#¡VALOR!", "#N/D"])
 def test_labels_that_mean_none_are_counted(label):
     assert f"`{label}`" in labelled(label)["missing"]
 
 
-@pytest.mark.parametrize("label", ["15-19", "0-4", "Top-10", "1.2.3", "none", "may", "24/7"])
+@pytest.mark.parametrize(
+    "label", ["15-19", "0-4", "Top-10", "1.2.3", "none", "may", "24/7", "#news", "#1"]
+)
 def test_other_labels_are_none_of_these(label):
     assert not labelled(*[label] * 5).keys() & {"dates", "missing"}
 
 
 def test_classes_that_are_all_joins_are_counted():
     columns = {"text": "text", "label": "label"}
-    for sign in "|;,":
+    for sign in "|;,、":
         names = [f"{one[0]}{sign}{one[1]}" for one in ("ab", "bc", "ac")]
         examples = texts(names * 8)
         found = findings("classification", examples, labels=tuple(names), **columns)

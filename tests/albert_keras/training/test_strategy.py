@@ -47,13 +47,14 @@ WORKERS = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "i
         (None, 2, '{"job": "of another program"}', True, "_mirrored_strategy"),
     ],
 )
-def test_auto_takes_what_there_is(tpu, gpus, tf_config, is_training, chosen, monkeypatch):
+def test_auto_takes_what_there_is(tpu, gpus, tf_config, is_training, chosen, monkeypatch, caplog):
     monkeypatch.setenv("TF_CONFIG", tf_config)
     monkeypatch.setattr(strategies, "find_tpu", lambda: tpu)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU"] * gpus)
     for name in ("_tpu_strategy", "_mirrored_strategy", "_multiworker_strategy"):
         monkeypatch.setattr(strategies, name, lambda *_, name=name: name)
     assert build_strategy("auto", is_training) == chosen
+    assert ("without the workers of TF_CONFIG" in caplog.text) == ("job" in tf_config)
 
 
 @pytest.mark.parametrize(

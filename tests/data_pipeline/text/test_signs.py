@@ -39,6 +39,7 @@ def found(*texts):
         ],
         ("controls", "The old\x08 ferry"),
         ("controls", "The old\u200bferry"),
+        ("controls", "The fer\u00adry"),
         ("controls", "a\x92s the ferry"),
         ("encoding", "Le cafÃ© de la gare"),
         ("encoding", "It isnâ€™t late"),

@@ -165,8 +165,24 @@ def test_rows_that_people_rejected_are_left_out(name, last, left, tmp_path):
     assert len(read_table(path, "text", label="label", labelled=False)) == 3
 
 
-@pytest.mark.parametrize("last, left", [("Submitted", 1), ("open", 2)])
-def test_rows_that_argilla_discarded_are_left_out(last, left, tmp_path):
-    rows = [{"text": "A", "label": "a", "status": one} for one in ("Discarded", last)]
+@pytest.mark.parametrize(
+    "column, out, last, left",
+    [
+        ("status", "Discarded", "Submitted", 1),
+        ("status", "Discarded", "open", 2),
+        ("responses.status", "discarded", "submitted", 1),
+        ("AssignmentStatus", "Rejected", "Approved", 1),
+        ("was_cancelled", True, False, 1),
+        ("Status", "Rejected", "Approved", 2),  # of an order, perhaps
+    ],
+)
+def test_rows_that_other_programs_discarded_are_left_out(column, out, last, left, tmp_path):
+    rows = [{"text": "A", "label": "a", column: one} for one in (out, last)]
     path = write(tmp_path, "x.jsonl", "\n".join(map(json.dumps, rows)))
     assert len(read_table(path, "text", label="label")) == left
+
+
+def test_a_row_with_a_repeated_key_is_not_read(tmp_path):
+    path = write(tmp_path, "x.jsonl", '{"text": "A", "label": "a", "label": "b"}\n')
+    with pytest.raises(InputError, match="line 1 .*it has `label` more than once"):
+        read_table(path, "text", label="label")

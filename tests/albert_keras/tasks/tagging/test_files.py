@@ -158,6 +158,12 @@ def test_tabs_separate_columns_beside_a_start_with_a_space(tmp_path):
 
 
 def test_a_number_of_several_words_may_have_nothing_else(tmp_path):
+    path = write(
+        tmp_path / "a.tsv", "#Text=a b c\n1-1\t0-1\ta\tX\n1-2\t2-3\tb\tY\n1-3\t4-5\tc\tX\n"
+    )
+    assert read_tagged(path, 2, 3) == [
+        TaggedExample("1", ("a", "b", "c"), ("X", "Y", "X"))
+    ]  # WebAnno
     path = write(tmp_path / "a.conllu", "# x\n1\ta\tX\n2-3\n2\tb\tY\n3\tc\tX\n4\td\tY\n")
     assert read_tagged(path, text=1, label=2)[0].words == ("a", "b", "c", "d")
 
