@@ -189,6 +189,14 @@ def object_row(row: Row, names: Sequence[str] = ()) -> Row:
     if not isinstance(record, dict):
         problem = f"must be a JSON object. Received: {text[:40] or 'nothing'}.{text and reason}"
         return row._replace(fields=[text], problem=problem)  # blank like those of other formats
+    by_columns = record and all(
+        isinstance(value, dict) and "0" in value for value in record.values()
+    )
+    if by_columns or record.keys() == {"columns", "index", "data"}:
+        rule = (
+            "must be one row. It has all: in pandas, `to_json(..., orient='records', lines=True)`"
+        )
+        return row._replace(fields=record, problem=f"{rule} writes rows.")
     missing = [name for name in names if name not in record]
     problem = f"has no `{missing[0]}`{did_you_mean(missing[0], record)}" if missing else None
     for place in _rows_within(record) if missing else ():

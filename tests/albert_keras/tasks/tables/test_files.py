@@ -186,3 +186,15 @@ def test_a_row_with_a_repeated_key_is_not_read(tmp_path):
     path = write(tmp_path, "x.jsonl", '{"text": "A", "label": "a", "label": "b"}\n')
     with pytest.raises(InputError, match="line 1 .*it has `label` more than once"):
         read_table(path, "text", label="label")
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"text": {"0": "A", "1": "B"}, "label": {"0": "a", "1": "b"}}',
+        '{"columns": ["text", "label"], "index": [0], "data": [["A", "a"]]}',
+    ],
+)
+def test_a_file_of_pandas_by_columns_is_named(content, tmp_path):
+    with pytest.raises(InputError, match="must be one row. It has all: in pandas, .*orient='rec"):
+        read_table(write(tmp_path, "x.json", content), "text", label="label")
