@@ -44,6 +44,7 @@ class ConfiguredModel(StoredOnce):
     name: str
     trainable: bool
     layers: list[keras.layers.Layer]
+    _sample_shape: tuple[int, ...] = (1, 4)  # of the ids of an example
 
     def __init__(self, **kwargs: Any):
         super().__init__(**kwargs)
@@ -60,6 +61,7 @@ class ConfiguredModel(StoredOnce):
         return config and config | {"keras": keras.__version__}
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
+        self._build_foreign_layers()
         compile_as_stored(self, config, super().compile_from_config)  # type: ignore[misc]
 
     def save_own_variables(self, store: Any) -> None:
@@ -72,14 +74,26 @@ class ConfiguredModel(StoredOnce):
         """Loads what `save_own_variables` stored; in older files each layer has its own weights."""
         if self.take_turn():
             return
+        self._build_foreign_layers()
         if not store.keys():
             load_by_layers(self, store)
             return
         weights = self._weights_by_key()
         if missing := sorted(weights.keys() - store.keys()):
             raise ValueError(f"The file has no weight {', '.join(missing)[:200]}.")
-        for key, weight in weights.items():
-            weight.assign(store[key])
+        other = [key for key in weights if tuple(store[key].shape) != tuple(weights[key].shape)]
+        for key in weights.keys() - set(other):
+            weights[key].assign(store[key])
+        if other:
+            raise ValueError(f"The file has weights of other shapes: {', '.join(other)[:200]}.")
+
+    def _build_foreign_layers(self):
+        """Calls the model if Keras layers of a subclass, which are built by a call, are not yet."""
+        layers = self._flatten_layers(include_self=False)
+        own, preprocessor = StoredOnce, getattr(self, "preprocessor", None)
+        if not all(isinstance(one, own) or one is preprocessor or one.built for one in layers):
+            features = {"input_ids": tf.zeros(self._sample_shape, tf.int32)}
+            self(features if preprocessor is None else self.sample_inputs())
 
     def _weights_by_key(self):
         """Returns the weights that the model stores, by name, instead of its layers.
@@ -202,6 +216,11 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
         count = count_weights(config, masked_lm_head=False, sentence_head=False).total
         check_memory(_BYTES_PER_WEIGHT * count, "The weights of the model")
         super().__init__(name=name, dtype=dtype, **kwargs)
+        if self.dtype_policy.variable_dtype != "float32":
+            raise ValueError(
+                "`dtype` must keep weights in float32, as float32 and mixed_bfloat16 do. Received: "
+                f"{self.dtype_policy.name}."
+            )
         self.config, self.seed = config, (seed := seed_of_model(seed))
         self.recompute, self.skips_padding = recompute, skips_padding
         shared = {"seed": seed, "dtype": self.dtype_policy}

@@ -144,6 +144,7 @@ class AlbertForSimilarity(AlbertForTexts):
     has_accuracy = needs_labels = False
     usual_loss = staticmethod(pair_loss)
     usual_metrics = None
+    _sample_shape = (1, 2, 4)
 
     def __init__(self, config: AlbertConfig, pooling: str = "mean", **kwargs: Any):
         self._reads_pooler = pooling == "pooler"  # before the encoder is built
@@ -210,6 +211,9 @@ class AlbertForSimilarity(AlbertForTexts):
         is_row = self.weights_of(features) > 0  # the others fill up the batch
         losses = _losses_of_pairs(outputs["vectors"], features.get("labels"), is_row)
         return losses, tf.zeros_like(losses)
+
+    def sample_inputs(self) -> dict[str, Any]:
+        return {name: tf.constant(["text"]) for name in self.text_names}
 
     def targets(self, labels: Any, columns: Mapping[str, Any]) -> np.ndarray:
         return numbers_of(labels, 1)

@@ -287,14 +287,24 @@ class Converter:
 
 
 class _Converted(keras.utils.Sequence):
-    """A Sequence whose batches are converted."""
+    """A Sequence, or PyDataset of Keras 3, whose batches are converted."""
 
     def __init__(self, batches, convert):
-        super().__init__()
+        # Threads, not processes: TensorFlow, which converts the texts, cannot be forked.
+        is_py_dataset = isinstance(batches, getattr(keras.utils, "PyDataset", ()))
+        settings = ("workers", "max_queue_size") if is_py_dataset else ()
+        super().__init__(**{name: getattr(batches, name) for name in settings})
         self._batches, self._convert = batches, convert
 
     def __len__(self):
         return len(self._batches)
+
+    @property
+    def num_batches(self):
+        return self._batches.num_batches
+
+    def on_epoch_begin(self):
+        self._batches.on_epoch_begin()
 
     def __getitem__(self, number):
         return self._convert(self._batches[number])

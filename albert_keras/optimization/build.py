@@ -229,7 +229,7 @@ def check_schedule(optimizer: Any) -> None:
 def _num_batches(data, batch_size):
     """Returns the number of batches of data in any form of Keras; None if it is unknown."""
     if isinstance(data, keras.utils.Sequence):
-        return len(data)
+        return data.num_batches if hasattr(data, "num_batches") else len(data)  # of Keras 3
     if isinstance(data, tf.data.Dataset):
         count = int(data.cardinality())
         return count if count > 0 else None

@@ -205,6 +205,12 @@ def test_a_frozen_encoder_stays_frozen(tmp_path):
         assert copy.weights and not copy.trainable_weights
 
 
+def test_weights_are_float32():
+    for dtype in ("bfloat16", "float64"):
+        with pytest.raises(ValueError, match=f"weights in float32, .*Received: {dtype}"):
+            small_encoder(dtype=dtype)
+
+
 def test_a_saved_encoder_that_was_never_called_comes_back(tmp_path):
     encoder = small_encoder(dtype="mixed_bfloat16", sharing="ffn")
     encoder.save(tmp_path / "encoder.keras")

@@ -15,6 +15,7 @@ from tests.albert_keras.tasks.test_text_model import (
     batches,
     preset,
 )
+from tests.keras_line import IS_KERAS_3
 
 
 @pytest.fixture
@@ -85,6 +86,29 @@ def test_lists_that_a_generator_yields_are_texts(name, kind, tiny_tokenizer):
     texts = WORDS if name == "AlbertForTagging" else TEXTS
     found = model.predict(kind(texts), verbose=0)
     np.testing.assert_allclose(found, model.predict(texts, verbose=0), atol=1e-6)
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2.15 has no PyDataset")
+def test_a_py_dataset_without_end_is_asked_as_keras_does(model):
+    calls = []
+
+    class Endless(keras.utils.PyDataset):
+        num_batches = None
+
+        def __getitem__(self, number):
+            return TEXTS[:4], np.array(NUMBERS[:4])
+
+        def on_epoch_begin(self):
+            calls.append("begin")
+
+        def on_epoch_end(self):
+            calls.append("end")
+
+    fit = {"steps_per_epoch": 2, "epochs": 2, "shuffle": False, "verbose": 0}
+    expected = model.evaluate(TEXTS[:4], LABELS[:4], verbose=0)[0]
+    losses = model.fit(Endless(workers=2), **fit).history["loss"]
+    np.testing.assert_allclose(losses, [expected] * 2, rtol=1e-5)
+    assert calls[-4:] == ["begin", "end"] * 2  # Keras ends one more to see the shapes
 
 
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
