@@ -5,6 +5,7 @@ arrive one after the other: data sets and generators.
 """
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -78,9 +79,8 @@ class Reader:
         data = tf.data.Dataset.from_tensor_slices(tuple(one for one in parts if one is not None))
 
         def featured(columns, *rest):
-            return keras.utils.pack_x_y_sample_weight(
-                self._preprocessor.rows(columns, is_fixed), *rest
-            )
+            rows = self._preprocessor.rows(columns, is_fixed)
+            return keras.utils.pack_x_y_sample_weight(rows, *rest)
 
         data = data.batch(batch_size).map(featured, num_parallel_calls=2, deterministic=True)
         return _in_memory(data)
@@ -287,30 +287,23 @@ class Converter:
 
 
 class _Converted(keras.utils.Sequence):
-    """A Sequence, or PyDataset of Keras 3, whose batches are converted."""
+    """A Sequence, or PyDataset, whose batches threads convert: TensorFlow cannot be forked."""
 
     def __init__(self, batches, convert):
-        # Threads, not processes: TensorFlow, which converts the texts, cannot be forked.
-        is_py_dataset = isinstance(batches, getattr(keras.utils, "PyDataset", ()))
-        settings = ("workers", "max_queue_size") if is_py_dataset else ()
-        super().__init__(**{name: getattr(batches, name) for name in settings})
+        super().__init__()
         self._batches, self._convert = batches, convert
+        self.on_epoch_end = batches.on_epoch_end
+        self.on_epoch_begin = getattr(batches, "on_epoch_begin", None)  # this and below: Keras 3
+        self.workers = getattr(batches, "workers", 1)
+        self.max_queue_size = getattr(batches, "max_queue_size", 10)
+
+    num_batches = property(lambda self: self._batches.num_batches)
 
     def __len__(self):
         return len(self._batches)
 
-    @property
-    def num_batches(self):
-        return self._batches.num_batches
-
-    def on_epoch_begin(self):
-        self._batches.on_epoch_begin()
-
     def __getitem__(self, number):
         return self._convert(self._batches[number])
-
-    def on_epoch_end(self):
-        self._batches.on_epoch_end()
 
 
 @contextlib.contextmanager
@@ -319,9 +312,6 @@ def error_of_input() -> Iterator[None]:
     try:
         yield
     except (tf.errors.UnknownError, tf.errors.InvalidArgumentError) as error:
-        marker = "InputError: "
-        text = str(error)
-        if marker not in text:
-            raise
-        message = text.partition(marker)[2].partition("\nTraceback")[0].partition("\n\n")[0]
-        raise InputError(message.strip()) from error
+        if found := re.search(r"InputError: (.*?)(?:\nTraceback|\n\n|\Z)", str(error), re.DOTALL):
+            raise InputError(found[1].strip()) from error
+        raise
