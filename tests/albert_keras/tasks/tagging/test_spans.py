@@ -206,3 +206,14 @@ def test_what_the_file_has_instead_of_spans_is_told(label, says, tmp_path):
     path.write_text(json.dumps({"text": "Mara left.", "label": label}))
     with pytest.raises(InputError, match=says):
         read(path)
+
+
+def test_a_way_to_count_that_few_spans_suit_is_not_believed(tmp_path):
+    """Counted from 1, a few spans suit bytes of UTF-8 by chance, and most cut a word."""
+    rows = [{"text": "Ému Rossi slept.", "label": [[5, 10, "PER"]]}]
+    rows += [{"text": "Anna Rossi slept.", "label": [[6, 11, "PER"]]}] * 4
+    path = tmp_path / "a.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)))
+    _, remarks = read(path)
+    assert not [one for one in remarks if "bytes" in one]
+    assert [one for one in remarks if "inside a word" in one]
