@@ -152,7 +152,8 @@ class AlbertForMultipleChoice(AlbertForTexts):
     usual_length = 512
     usual_loss: Any = staticmethod(class_crossentropy)
     usual_metrics = (accuracy,)
-    _reads_pooler, _sample_shape = True, (1, 2, 4)
+    _reads_pooler = True
+    _sample_shape = (1, 2, 4)
 
     def __init__(self, config: AlbertConfig, **kwargs: Any):
         super().__init__(config, **kwargs)

@@ -141,10 +141,12 @@ def kept(
     """Returns the rows that people did not reject, by `_DECISIONS` of columns that are not used."""
     named = [row.fields for row in rows if isinstance(row.fields, dict)]
     for column in dict.fromkeys(itertools.chain(*named)):
-        good, bad = _DECISIONS.get(column.lower().rpartition(".")[2], ((), ()))
+        if (name := column.lower().rpartition(".")[2]) not in _DECISIONS or column in used:
+            continue
+        good, bad = _DECISIONS[name]
         found = [row.fields.get(column) if isinstance(row.fields, dict) else None for row in rows]
         found = [None if one is None else str(one).lower() for one in found]
-        if not bad or column in used or not all(one in (None, *good, *bad) for one in found):
+        if not all(one in (None, *good, *bad) for one in found):
             continue  # another column of this name
         out = [row.place() for row, one in zip(rows, found, strict=True) if one in bad]
         said = f"left out {len(out):,} rows whose `{column}` is {' or '.join(bad)}, the first in "
