@@ -293,50 +293,6 @@ def test_a_subclass_may_have_a_loss_of_its_own(model, tiny_tokenizer):
     assert small.fit(TEXTS, LABELS, verbose=0).history["loss"][0] > 100
 
 
-@keras.saving.register_keras_serializable("tests")
-class WithLayer(AlbertForClassification):
-    """A subclass with a layer of Keras, which has no weights before the first call."""
-
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.extra = keras.layers.Dense(2, "softmax")
-
-    def call(self, inputs, training=None, **kwargs):
-        return self.extra(super().call(inputs, training=training, **kwargs))
-
-
-@pytest.mark.parametrize("has_texts", [True, False])
-def test_layers_of_a_subclass_come_back_with_moments(has_texts, model, tmp_path):
-    given = {"preprocessor": model.preprocessor if has_texts else None, "labels": ["no", "yes"]}
-    own = WithLayer(SHAPE, head_dropout=0.0, **given)
-    own.compile(keras.optimizers.Adam(0.01), "sparse_categorical_crossentropy")
-    texts = TEXTS if has_texts else model.preprocessor(TEXTS)
-    own.fit(texts, np.array(NUMBERS), shuffle=False, **FIT)
-    own.save(tmp_path / "model.keras")
-    own.save_weights(tmp_path / "model.weights.h5")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    other = WithLayer(SHAPE, head_dropout=0.0, **given)
-    other.load_weights(tmp_path / "model.weights.h5")
-    for each in (again, other):
-        for ours, theirs in zip(own.weights, each.weights, strict=True):
-            np.testing.assert_array_equal(ours, theirs)
-    losses = [
-        each.fit(texts, np.array(NUMBERS), shuffle=False, **FIT).history["loss"]
-        for each in (own, again)
-    ]
-    np.testing.assert_allclose(*losses, rtol=1e-5)
-
-
-def test_weights_of_another_shape_are_named_and_the_others_loaded(model, tmp_path):
-    model.save_weights(tmp_path / "model.weights.h5")
-    other = AlbertForClassification(SHAPE.replace(vocab_size=99), labels=["no", "yes"], seed=5)
-    with pytest.raises(ValueError, match="other shapes: bert.embeddings.word_embeddings"):
-        other.load_weights(tmp_path / "model.weights.h5")
-    for ours, theirs in zip(model.weights, other.weights, strict=True):
-        if ours.shape == theirs.shape:
-            np.testing.assert_array_equal(ours, theirs)
-
-
 @pytest.mark.slow
 def test_the_best_weights_are_restored_and_checkpoints_are_loaded(model, tmp_path):
     # Keras 3 saves no folders.
