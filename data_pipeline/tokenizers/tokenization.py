@@ -10,7 +10,7 @@ import hashlib
 import importlib
 import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from data_pipeline.tokenizers.vocabulary_files import (
     FILES,
     TokenizerConfig,
     read_model,
+    tokenizer_files,
     write_tokenizer_files,
 )
 from data_pipeline.tokenizers.wordpiece import WordPieceConfig, WordPieceModel
@@ -127,18 +128,42 @@ class Tokenizer:
                 a bare model it means true unless cased, for a bare WordPiece file `lower_case`.
 
         Raises:
-            InputError: If the file or folder does not exist, contains no vocabulary or another
-                one than its configuration describes, if special pieces are missing, or if a
-                requested setting differs from the clean-up inside the model.
+            InputError: If the file or folder does not exist, or as `of_bytes`.
         """
         path = Path(path)
+        files = _read_folder(path) if path.is_dir() else {path.name: _read(path)}
+        return cls.of_bytes(files, lower_case, strip_accents, source=path)
+
+    @classmethod
+    def of_bytes(
+        cls,
+        files: Mapping[str, bytes],
+        lower_case: bool | None = None,
+        strip_accents: bool | None = None,
+        source: str | Path = "",
+    ) -> "Tokenizer":
+        """Creates a tokenizer from the content of its files.
+
+        Args:
+            files: dict of str to bytes. The files of a tokenizer folder by name, as `files` returns
+                them, of which others than its own are ignored; or one bare vocabulary file, whose
+                name says its kind as in `load`.
+            lower_case: bool or None. As in `load`.
+            strip_accents: bool or None. As in `load`.
+            source: str or Path. Where the files are from, which messages say.
+
+        Raises:
+            InputError: If there is no vocabulary or another one than the configuration describes,
+                if special pieces are missing, or if a requested setting differs from the clean-up
+                inside the model.
+
+        Example:
+            Tokenizer.of_bytes({"spiece.model": content})
+        """
         given = {"lower_case": lower_case, "strip_accents": strip_accents}
         settings = {name: value for name, value in given.items() if value is not None}
-        model_bytes, config = _read_folder(path) if path.is_dir() else (_read(path), None)
         try:
-            if config is None:
-                kind = _KIND_OF_FILE.get(path.suffix.lower(), "unigram")
-                config = MODELS[kind].config_of_file(model_bytes, path, settings)
+            config, model_bytes = _parts_of(files, settings)
             config = MODELS[config.kind].with_settings(config, settings)
             tokenizer = cls(model_bytes, config)
             if tokenizer.vocab_size != config.vocab_size:
@@ -147,8 +172,12 @@ class Tokenizer:
                     f"pieces in the vocabulary, but is {config.vocab_size}."
                 )
         except InputError as error:
-            raise InputError(f"{error} Received: {path}.") from error
+            raise InputError(f"{error} Received: {source}." if source else str(error)) from error
         return tokenizer
+
+    def files(self) -> dict[str, bytes]:
+        """Returns the files of a tokenizer folder by name: vocabulary and configuration."""
+        return tokenizer_files(self.model_bytes, self.config)
 
     def save(self, folder: str | Path) -> None:
         """Writes vocabulary and configuration into a folder, which is created if needed."""
@@ -246,11 +275,26 @@ class Tokenizer:
         return self.model.word_starts(rule)
 
 
-def _read_folder(path):
-    """Returns the vocabulary file of a folder and its configuration, after comparing them."""
-    content = _read(path / CONFIG_FILE)
+def _parts_of(files, settings):
+    """Returns the configuration of a tokenizer and its vocabulary file, after comparing them.
+
+    `settings` are those that a user gives, dict; they decide about a vocabulary without a
+    configuration.
+    """
+    if CONFIG_FILE not in files:
+        if len(files) != 1:
+            raise InputError(
+                f"A tokenizer must be {CONFIG_FILE} with a vocabulary, or one file: a "
+                f"SentencePiece model, a WordPiece vocab.txt or a {FILES['bpe']}. "
+                f"Received the files: {', '.join(sorted(files)) or 'none'}.",
+                Mistake.NO_TOKENIZER,
+            )
+        [(name, content)] = files.items()
+        kind = _KIND_OF_FILE.get(Path(name).suffix.lower(), "unigram")
+        _check_size(name, content, kind)
+        return MODELS[kind].config_of_file(content, name, settings), content
     try:
-        values = parse_json(content)
+        values = parse_json(files[CONFIG_FILE])
         if not isinstance(values, dict):
             raise ValueError("It must be a JSON object.")
         kind = str(values.get("kind", "unigram"))
@@ -258,31 +302,44 @@ def _read_folder(path):
             raise InputError(f"`kind` must be one of {sorted(MODELS)}. Received: {kind!r}.")
         config = MODELS[kind].config_class(**values)
     except ValueError as error:
-        raise InputError(f"{path / CONFIG_FILE} does not describe a tokenizer. {error}") from error
-    file = path / FILES[kind]
-    model_bytes = _read(file)
-    if hashlib.sha256(model_bytes).hexdigest() != config.sha256:
+        raise InputError(f"`{CONFIG_FILE}` does not describe a tokenizer. {error}") from error
+    name = FILES[kind]
+    if name not in files:
         raise InputError(
-            f"`{file}` is not the file that {CONFIG_FILE} describes: its sha256 differs. "
+            f"The vocabulary `{name}`, which {CONFIG_FILE} describes, is missing.",
+            Mistake.NO_TOKENIZER,
+        )
+    _check_size(name, files[name], kind)
+    if hashlib.sha256(files[name]).hexdigest() != config.sha256:
+        raise InputError(
+            f"`{name}` is not the file that {CONFIG_FILE} describes: its sha256 differs. "
             "Copy the folder again, or train the vocabulary again."
         )
-    return model_bytes, config
+    return config, files[name]
+
+
+def _check_size(name, content, kind):
+    """Raises InputError if a vocabulary file has more pieces than can be loaded in a minute."""
+    count = content.count(b'":' if kind == "bpe" else b"\n")
+    if count > _MOST_PIECES and kind == "unigram":  # lines are in pieces and lengths, too
+        with contextlib.suppress(DecodeError):
+            count = len(read_model(content).pieces)
+    if count > _MOST_PIECES:
+        raise InputError(f"`{name}` must have at most {_MOST_PIECES:,} pieces. It has {count:,}.")
+
+
+def _read_folder(path):
+    """Returns those files of a tokenizer folder that exist, by name."""
+    vocabularies = [name for name in FILES.values() if (path / name).exists()]
+    return {name: _read(path / name) for name in (CONFIG_FILE, *vocabularies)}
 
 
 def _read(path):
     try:
-        content = read_limited(path, MAX_VOCABULARY_BYTES)
+        return read_limited(path, MAX_VOCABULARY_BYTES)
     except OSError as error:
         raise InputError(
             f"A tokenizer must be a folder with {CONFIG_FILE}, a SentencePiece model or a "
             f"WordPiece vocab.txt. Received: {path} ({error.strerror}).",
             Mistake.NO_TOKENIZER,
         ) from error
-    kind = _KIND_OF_FILE.get(path.suffix, "unigram")
-    count = content.count(b'":' if kind == "bpe" else b"\n")
-    if count > _MOST_PIECES and kind == "unigram":  # lines are in pieces and lengths, too
-        with contextlib.suppress(DecodeError):
-            count = len(read_model(content).pieces)
-    if count > _MOST_PIECES:
-        raise InputError(f"`{path}` must have at most {_MOST_PIECES:,} pieces. It has {count:,}.")
-    return content

@@ -50,8 +50,8 @@ class TokenizerConfig(Settings):
     extends: str | None = None  # digest of the tokenizer that was extended to make this one
 
 
-def write_tokenizer_files(folder: Path, model: bytes, config: Any) -> None:
-    """Writes the files of a tokenizer of any kind into a folder, the configuration last."""
+def tokenizer_files(model: bytes, config: Any) -> dict[str, bytes]:
+    """Returns the files of a tokenizer of any kind by name, the configuration last."""
     files = {FILES[config.kind]: model}
     unused: set[str] = getattr(config, "unused", set())
     if config.kind == "unigram":
@@ -60,7 +60,12 @@ def write_tokenizer_files(folder: Path, model: bytes, config: Any) -> None:
         unused = {"kind"} if config.extends else {"kind", "extends"}
     described = config.model_dump_json(indent=2, exclude=unused)
     files[CONFIG_FILE] = f"{described}\n".encode()
-    for name, content in files.items():
+    return files
+
+
+def write_tokenizer_files(folder: Path, model: bytes, config: Any) -> None:
+    """Writes the files of a tokenizer of any kind into a folder, the configuration last."""
+    for name, content in tokenizer_files(model, config).items():
         with whole_file(folder / name) as temporary:
             temporary.write_bytes(content)
 

@@ -113,6 +113,27 @@ def test_a_cleanup_inside_the_model_cannot_be_changed(tiny_vocabulary):
         Tokenizer.load(tiny_vocabulary.path, lower_case=False)
 
 
+def test_a_tokenizer_of_bytes_is_the_one_of_the_folder(tiny_vocabulary, tmp_path):
+    tokenizer = Tokenizer.load(tiny_vocabulary.path)
+    files = tokenizer.files()
+    assert Tokenizer.of_bytes(files).digest == tokenizer.digest
+    assert files == {path.name: path.read_bytes() for path in tiny_vocabulary.path.iterdir()}
+    bare = Tokenizer.of_bytes({"any.model": files["tokenizer.model"]})
+    assert bare.digest == tokenizer.digest
+
+
+def test_files_that_are_no_tokenizer_are_one_error(tiny_vocabulary):
+    files = Tokenizer.load(tiny_vocabulary.path).files()
+    del files["tokenizer.model"]
+    with pytest.raises(InputError, match="`tokenizer.model`.* is missing. Received: here."):
+        Tokenizer.of_bytes(files, source="here")
+    with pytest.raises(InputError, match="Received the files: none"):
+        Tokenizer.of_bytes({})
+    files["tokenizer.model"] = b"other"
+    with pytest.raises(InputError, match="its sha256 differs"):
+        Tokenizer.of_bytes(files)
+
+
 def test_a_piece_that_is_not_utf8_is_a_damaged_file(tiny_vocabulary, tmp_path):
     content = (tiny_vocabulary.path / "tokenizer.model").read_bytes()
     assert "▁the".encode() in content
