@@ -19,7 +19,6 @@ from albert_keras.training.pretrain import pretrain
 from albert_keras.training.process_memory import peak_mb
 from albert_keras.training.stage_plan import stage_ends
 from albert_keras.training.stages import stages_of
-from albert_keras.training.tracking import TRACKERS
 from albert_keras.training.trained_records import check_held_out, training_digests
 from data_pipeline.files import check_output_folder
 from data_pipeline.progress import format_duration
@@ -117,7 +116,6 @@ def dry_run(
         report_every=1,
         checkpoint_every=1,
         time_budget=None,
-        track=TRACKERS[0],
     )
     trial, num_stages = config.replace(training=training), len(config.stages)
     if num_stages:

@@ -18,7 +18,6 @@ from albert_keras.cli.options import (
 from albert_keras.cli.output import shell
 from albert_keras.formats.detection import ANY_MODEL, detect
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
 
@@ -74,7 +73,6 @@ def finetune(
         )
     settings = FinetuneConfig.of(values, **flags)
     numbers = settings.seeds_of(seeds)
-    check_tracker(settings.training.track)
     if origin != "random":
         origin = detect(origin, wanted=f"{ANY_MODEL} `random` stands for random weights.")
     check_task_files(settings.task)

@@ -21,7 +21,6 @@ from albert_keras.cli.output import shell
 from albert_keras.formats.detection import detect
 from albert_keras.report import percent
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
 
@@ -65,7 +64,6 @@ def pretrain(
       dry_run: Run a few steps, report memory and time, and keep nothing.
     """
     settings = PretrainingConfig.of(read_values(config, assignments), **flags)
-    check_tracker(settings.training.track)
     check_records(data, eval_data, *(stage.data for stage in settings.stages))
     if init_from == "random":
         raise InputError(

@@ -65,7 +65,6 @@ _FREE = tuple(
         "report_every",
         "evaluate_every",
         "peak_tflops",
-        "track",
         "epochs",  # follows from `steps`, which is compared
         "eval_batch_size",
     )

@@ -14,7 +14,6 @@ from albert_keras.models.objective_model import ObjectiveModel
 from albert_keras.report import percent
 from albert_keras.runs.checkpoints import FINISHED_AT
 from albert_keras.runs.run import Run
-from albert_keras.runs.run_record import flat_values
 from albert_keras.runs.tensors import training_variables, weight_names
 from albert_keras.training.cluster import any_of, broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
@@ -24,7 +23,6 @@ from albert_keras.training.run_callbacks import Progress, RunCallbacks
 from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
 from albert_keras.training.stage_plan import StagePlan
 from albert_keras.training.time_budget import FollowBudget
-from albert_keras.training.tracking import open_tracker
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.progress import doing, parse_duration
@@ -193,10 +191,6 @@ def fit(
         return first_step
 
     # === Callbacks: report, score, those of the user, save ===
-    send = None
-    if writes:
-        parts = {part: run.record[part] for part in ("config", "albert_config")}
-        send = open_tracker(training.track, run.path, flat_values(parts))
     report = Report(
         run.path,
         training.report_every,
@@ -207,7 +201,6 @@ def fit(
         writes=writes,
         plan=plan,
         budget=budget,
-        send=send,
     )
 
     def save(step):
@@ -260,9 +253,6 @@ def fit(
             if isinstance(error, tf.errors.ResourceExhaustedError):
                 raise _out_of_memory(strategy, training) from error
             raise
-        finally:
-            if send is not None:
-                send(None)
     if diverged.numbers is not None:
         skipped = int(model.guard.consecutive_skips.numpy())
         raise TrainingDiverged(run.path, saving.saved, skipped, diverged.numbers)

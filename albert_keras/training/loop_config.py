@@ -6,7 +6,6 @@ from typing import Any, ClassVar, Literal
 from pydantic import field_validator
 from typing_extensions import Self
 
-from albert_keras.training.tracking import TRACKERS
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_LONG_INTEGER
 from data_pipeline.progress import parse_duration
@@ -160,11 +159,6 @@ class LoopConfig(Settings):
         "Peak TFLOP/s of one replica, to report the model FLOPs utilization (MFU).",
         default_text="measured",
         gt=0,
-    )
-    track: Literal[TRACKERS] = option(
-        "tensorboard",
-        "Also send the log to mlflow or wandb, which keep it on this machine unless their "
-        "environment variables say otherwise. tensorboard is always written.",
     )
 
     rules: ClassVar[tuple[Rule, ...]] = tuple(

@@ -63,7 +63,6 @@ class Report(keras.callbacks.Callback):
         writes: bool = True,  # if not, only resets the metrics at the same steps as the others
         plan: StagePlan | None = None,  # of the run; None for a single stage
         budget: FollowBudget | None = None,  # whose time is shown instead of steps
-        send: Callable[[dict], None] | None = None,  # sends a line to a tracker
     ):
         super().__init__()
         self._budget = budget
@@ -71,7 +70,7 @@ class Report(keras.callbacks.Callback):
         self.progress, self.schedule = progress, schedule
         self.positions_per_step = self.flops_per_step = 0  # see `begin_stage`
         self.peak_flops = peak_flops
-        self._waited, self._send = waited, send
+        self._waited = waited
         self._plan = plan if plan is not None and len(plan) > 1 else None
         self._begin_times(progress.step)
 
@@ -170,8 +169,6 @@ class Report(keras.callbacks.Callback):
             for name, value in line.items():
                 if name != "step" and value is not None:
                     tf.summary.scalar(name, value, step=now.step)
-        if self._send is not None:
-            self._send(line)
         self.progress.line = line
         self._interval_start, self._reported = now.step, now.seconds
         seconds = self._eta(now)
