@@ -1,6 +1,5 @@
 """`albert-keras runs ...`."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -9,11 +8,9 @@ from typer import Argument, Option
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.options import Assignments, Corpus, CorpusFormat
-from albert_keras.report import bytes_text, count_of, optional, shortened, table
+from albert_keras.report import count_of, table
 
-app = App(name="runs", help="List, compare and describe runs.", no_args_is_help=True)
-
-_LONGEST_VALUE = 40
+app = App(name="runs", help="List and describe runs.", no_args_is_help=True)
 
 
 @app.command("list")
@@ -21,7 +18,7 @@ _LONGEST_VALUE = 40
 def list_runs(
     folder: Annotated[Path, Argument(metavar="[FOLDER]", show_default=False)] = Path("runs"),
 ):
-    """List the runs of a folder and its subfolders, with their scores and sizes.
+    """List the runs of a folder and its subfolders, with their scores.
 
     Example:
       albert-keras runs list runs/
@@ -32,38 +29,9 @@ def list_runs(
     from albert_keras.runs.overview import find_runs
 
     found = find_runs(folder)
-    total = bytes_text(sum(run.bytes for run in found))
-    header = ("run", "kind", "model", "what it is", "step", "score", "time", "disk")
+    header = ("run", "kind", "model", "step", "score", "time")
     lines = table(header, map(_row, found), range(len(header)), 0) if found else []
-    summary = f"{count_of(len(found), 'run')} in {folder}, {total}"
-    return Output(found, [*lines, summary])
-
-
-@app.command()
-@command()
-def compare(
-    runs: Annotated[list[Path], Argument(metavar="RUN")],
-):
-    """Show the settings in which runs differ, and their final scores.
-
-    Example:
-      albert-keras runs compare runs/a runs/b
-
-    Args:
-      runs: Folders of runs.
-    """
-    from albert_keras.runs.overview import compare_runs
-
-    seen = compare_runs(runs)
-    rows = [(name, *map(_shown, values)) for name, values in seen.settings.items()]
-    scores = [
-        (name, *(optional(value, ".4f") for value in values))
-        for name, values in seen.scores.items()
-    ]
-    columns = range(1 + len(seen.runs))
-    settings = table(("setting", *seen.runs), rows, columns, 0)
-    lines = settings if rows else ["all settings are equal"]
-    return Output(seen, [*lines, "", *table(("score", *seen.runs), scores, columns, 0)])
+    return Output(found, [*lines, f"{count_of(len(found), 'run')} in {folder}"])
 
 
 @app.command()
@@ -176,18 +144,4 @@ def _row(run):
     time = format_duration(run.seconds) if run.seconds else "-"
     if run.time_budget is not None and not run.is_finished:
         time += f"/{format_duration(run.time_budget)}"
-    return (
-        run.path,
-        run.kind,
-        run.model or "-",
-        run.shape or "-",
-        steps,
-        score,
-        time,
-        bytes_text(run.bytes),
-    )
-
-
-def _shown(value):
-    text = "-" if value is None else value if isinstance(value, str) else json.dumps(value)
-    return shortened(text, _LONGEST_VALUE)
+    return run.path, run.kind, run.model or "-", steps, score, time

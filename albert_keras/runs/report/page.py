@@ -4,7 +4,6 @@ import base64
 import io
 import json
 import logging
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +13,6 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.weight_count import model_line
-from albert_keras.report import bytes_text
 from albert_keras.runs.curves import PANELS, curves_of, dev_panels
 from albert_keras.runs.overview import RunContent, RunSummary, read_run, summarize
 from albert_keras.runs.report import tables
@@ -23,9 +21,7 @@ from albert_keras.tasks.results import best_seed, cautions
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_text
 from data_pipeline.progress import format_duration
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
-from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -36,9 +32,6 @@ _SAMPLES, _PICTURES = 6, ("confusion.png", "scores.png")
 _CANDIDATES = 5
 #: The model's inputs among the features of a batch.
 _INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
-
-#: Fraction of the time spent waiting for data above which this is worth a warning.
-_LONG_WAIT = 0.2
 
 
 def write_report(
@@ -89,7 +82,7 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
     if not run.trainings:
         raise InputError(f"`{folder}` has no `run.json`: its training has not started yet.")
     summary = summarize(run)
-    first, record, _, evaluations = run.trainings[0]
+    _, record, _, evaluations = run.trainings[0]
     is_finetuning = run.kind == "finetuning"
     samples, no_samples, answers = None, "", []
     if is_finetuning:
@@ -102,13 +95,6 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
     else:
         scores = tables.evaluation_table(evaluations)
         samples, no_samples = _samples(folder, data, evaluations)
-    logger.info("reading the statistics of the data")
-    if is_finetuning:
-        tokenizer = first / TOKENIZER_FOLDER
-        loaded = Tokenizer.load(tokenizer) if tokenizer.is_dir() else None
-        statistics = tables.task_tables(record, loaded)
-    else:
-        statistics = tables.record_tables(record)
     shape = AlbertConfig.from_dict(record["albert_config"])
     return {
         "summary": summary,
@@ -125,7 +111,6 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
         "no_samples": no_samples,  # why there are none
         "answers": answers,
         "pictures": list(_pictures(folder)),
-        "data": statistics,
         "settings": tables.settings_tables(record),
     }
 
@@ -155,11 +140,7 @@ def _numbers(summary, run):
     numbers.append(("training time", format_duration(summary.seconds)))
     if summary.time_budget is not None:
         numbers.append(("time budget", format_duration(summary.time_budget)))
-    lines = [line for one in run.trainings for line in one.log[-20:]]
-    rates = sorted(line["tokens_per_second"] for line in lines if "tokens_per_second" in line)
-    if rates:
-        numbers.append(("tokens per second", f"{rates[len(rates) // 2]:,.0f}"))
-    return [*numbers, ("disk", bytes_text(summary.bytes))]
+    return numbers
 
 
 def _problems(summary: RunSummary, run: RunContent) -> Iterator[str]:
@@ -174,7 +155,14 @@ def _problems(summary: RunSummary, run: RunContent) -> Iterator[str]:
         yield (f"The run is not complete{done}. Repeat the command that started it to resume it.")
     for one in run.trainings:
         name = f"{one.path.name}: " if len(run.trainings) > 1 else ""
-        yield from (f"{name}{sentence}" for sentence in _of_log(one.log))
+        skipped = [line for line in one.log if line.get("skipped")]
+        if skipped:
+            count = sum(line["skipped"] for line in skipped)
+            yield (
+                f"{name}{count:,} update{'s were' if count > 1 else ' was'} skipped, because the "
+                "gradients were not finite or far larger than before; the first is in the report "
+                f"of step {skipped[0]['step']:,}."
+            )
     # The last records that were scored; a fine-tuning has its own cautions.
     first = run.trainings[0]
     evaluations = [] if run.result else first.evaluations
@@ -191,24 +179,6 @@ def _problems(summary: RunSummary, run: RunContent) -> Iterator[str]:
         )
         yield f"Settings were changed at step {entry['at_step']:,}: {changes}."
     yield from cautions(run.result) if run.result else ()
-
-
-def _of_log(log):
-    skipped = [line for line in log if line.get("skipped")]
-    if skipped:
-        count = sum(line["skipped"] for line in skipped)
-        steps = ", ".join(f"{line['step']:,}" for line in skipped[:5])
-        more = f" and {len(skipped) - 5} more reports" if len(skipped) > 5 else ""
-        yield (
-            f"{count:,} update{'s were' if count > 1 else ' was'} skipped, because the gradients "
-            f"were not finite or far larger than before; see the reports of steps {steps}{more}."
-        )
-    without = [line["step"] for line in log if math.isnan(line.get("loss", 0.0))]
-    if without:
-        yield f"{len(without)} reports have no loss, the first at step {without[0]:,}."
-    waits = [line["input_wait"] for line in log if "input_wait" in line]
-    if waits and (mean := sum(waits) / len(waits)) > _LONG_WAIT:
-        yield f"{mean:.0%} of the time was spent waiting for data."
 
 
 def _curves(trainings, metric):

@@ -1,4 +1,4 @@
-"""Settings, scores, data and wrong answers of a run as tables of text."""
+"""Scores, wrong answers and settings of a run as tables of text."""
 
 import json
 import shlex
@@ -7,32 +7,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.report import count_of, percent, shortened
-from albert_keras.runs.overview import DEFAULTS
-from albert_keras.runs.run_record import flat_values, with_defaults
+from albert_keras.runs.run_record import flat_values
 from albert_keras.tasks.answer_files import ERRORS
-from albert_keras.tasks.example_report import report_task
-from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import FinetuneResult, rows
-from albert_keras.tasks.task_config import TaskConfig
-from data_pipeline.errors import InputError
-from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.reports.inspection import inspect_records
-from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: The most wrong answers of a split that are shown.
 _ANSWERS = 20
 _LONGEST_TEXT = 400
-_HEADER = ("what", "value")
-#: Names of the counts of a build, in the order of the table.
-_COUNTS = {
-    "documents": "documents",
-    "sentences": "sentences",
-    "bytes": "bytes of text",
-    "pieces": "pieces",
-    "predictions": "masked tokens",
-}
-#: The number of records, and of examples of a split, whose tokens are counted.
-_SAMPLE = 2000
 
 
 class Table(NamedTuple):
@@ -45,27 +26,19 @@ class Table(NamedTuple):
 
 
 def settings_tables(record: dict[str, Any]) -> list[Table]:
-    """Returns tables of the settings, those with another value than usual first, of the model, and
-    of the program: versions, commit and command. `record` is the content of `run.json`.
-    """
-    usual = DEFAULTS[record.get("kind", "pretraining")]()
-    config = flat_values(with_defaults(record, usual)["config"])
-    defaults = flat_values(usual)
-    differs = {name: defaults.get(name) != value for name, value in config.items()}
-    cells = [
-        (name, _text(config[name]), _text(defaults.get(name)) if differs[name] else "")
-        for name in sorted(config, key=lambda name: not differs[name])
-    ]
-    shape = [(name, _text(value)) for name, value in record["albert_config"].items()]
-    program = [(name, str(version)) for name, version in record.get("versions", {}).items()]
-    if record.get("git_commit"):
-        program.append(("commit", record["git_commit"]))
+    """Returns what `run.json` says as tables: settings, shape of the model, data, program."""
+    program = {name: record.get(name) for name in ("versions", "git_commit")}
     if record.get("command"):
-        program.append(("command", shlex.join(map(str, record["command"]))))
+        program["command"] = shlex.join(map(str, record["command"]))
+    parts = {
+        "Settings": record["config"],
+        "Shape of the model": record["albert_config"],
+        "Data": record["data"],
+        "Program": program,
+    }
     return [
-        Table("Settings", ("setting", "value", "default, if another"), cells),
-        Table("Shape of the model", ("property", "value"), shape),
-        Table("Program", _HEADER, program),
+        Table(title, ("name", "value"), [(name, _text(x)) for name, x in flat_values(part).items()])
+        for title, part in parts.items()
     ]
 
 
@@ -154,58 +127,3 @@ def _accuracy(name, scores, accuracy, loss, error=None):
 
 def _text(value):
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def record_tables(record: dict[str, Any]) -> list[Table]:
-    """Returns tables of the records of a pre-training: one for each stage, if it has several.
-
-    `record` is the content of `run.json`; what it does not contain comes from the folder of the
-    records, and a line says if that is not there any more.
-    """
-    data = record["data"]
-    stages = data.get("stages") or []
-    described = [stage | {"stage": number} for number, stage in enumerate(stages, 1)] or [data]
-    return [_records(one) for one in described if "path" in one] or [_records(data)]
-
-
-def task_tables(record: dict[str, Any], tokenizer: Tokenizer | None) -> list[Table]:
-    """Returns a table for each split of a fine-tuning; `record` is the content of `run.json`."""
-    config = record["config"]["task"]
-    try:
-        task = build_task(TaskConfig(**config))
-        reports = report_task(task, tokenizer, most_encoded=_SAMPLE)
-    except InputError as error:
-        count = record["data"].get("num_records")
-        cells = [("training examples", f"{count:,}")] if count else []
-        return [Table(config["name"], _HEADER, [*cells, ("more", f"not available: {error}")])]
-    tables = []
-    for split, one in reports.items():
-        cells = [(finding.name, finding.text) for finding in one.findings]
-        tables.append(Table(f"{split}: {one.examples:,} examples", _HEADER, cells))
-    return tables
-
-
-def _records(data):
-    folder = Path(data.get("path", ""))
-    name = f"stage {data['stage']}: {folder}" if "stage" in data else str(folder)
-    cells = [
-        (label, f"{data[key]:,}")
-        for key, label in (
-            ("num_records", "records"),
-            ("max_seq_length", "tokens per record, padding included"),
-            ("max_predictions_per_seq", "masked tokens per record, at most"),
-        )
-        if data.get(key) is not None
-    ]
-    if data.get("builder_version"):
-        cells.append(("built by", f"albert-keras {data['builder_version']}"))
-    try:
-        info = DatasetInfo.load(folder)
-        if info.fingerprint != data["fingerprint"]:
-            raise InputError(f"`{folder}` contains other records now.")
-        found = inspect_records(folder, examples=0, sample=_SAMPLE)
-    except InputError as error:
-        return Table(name, _HEADER, [*cells, ("more", f"not available: {error}")])
-    counts = info.statistics
-    cells += [(label, f"{counts[key]:,}") for key, label in _COUNTS.items() if counts.get(key)]
-    return Table(name, _HEADER, [*cells, *found.findings()])

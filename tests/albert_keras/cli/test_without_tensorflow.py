@@ -21,7 +21,6 @@ _COMMANDS = (
     ("init pretrain --out pretrain.yaml", 0),
     ("plan --corpus-size 1GB --tflops 1 --out plan.yaml", 0),
     ("runs list .", 0),
-    ("runs compare run run-interrupted", 0),
     ("runs report finetuned", 0),
 )
 

@@ -1,4 +1,4 @@
-"""The runs of a folder are listed and compared."""
+"""The runs of a folder are listed."""
 
 import json
 import re
@@ -6,7 +6,7 @@ import re
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.runs.overview import compare_runs, find_runs, read_run, summarize
+from albert_keras.runs.overview import find_runs, read_run, summarize
 from albert_keras.runs.report.page import write_report
 from data_pipeline.errors import InputError
 
@@ -17,7 +17,7 @@ def test_the_list_has_every_run_once(folder):
     first, second, tuned = runs.values()
     assert (first.kind, first.model) == ("pretraining", "albert-mini")
     assert (first.step, first.steps, first.seconds) == (10, 20, 120.0)
-    assert first.score == 0.25 and first.is_held_out and first.bytes > 5000
+    assert first.score == 0.25 and first.is_held_out
     assert second.model.endswith("*") and second.score == 0.1 and not second.is_held_out
     assert (tuned.kind, tuned.metric, tuned.score) == ("finetuning", "accuracy", 0.85)
     assert (tuned.step, tuned.seconds, tuned.model) == (30, 60.0, "albert-mini")
@@ -28,7 +28,9 @@ def test_the_list_has_every_run_once(folder):
 def test_a_damaged_run_is_told_with_the_reason(folder, caplog):
     (folder / "a" / "run.json").write_text('{"config": 3}')
     with pytest.raises(InputError, match="run.json` is damaged"):
-        compare_runs([folder / "a", folder / "deep/b"])
+        read_run(folder / "a")
+    with pytest.raises(InputError, match="is not a run"):
+        read_run(folder / "records")
     assert len(find_runs(folder)) == 2
     assert f"`{folder}/a` is not listed" in caplog.text
     assert "run.json` is damaged" in caplog.text
@@ -38,47 +40,18 @@ def test_a_damaged_line_of_a_log_is_left_out(folder):
     (folder / "a" / "log.jsonl").write_text(
         '{"step": 5, "loss": 2}\n{"st\n{"step": 7, "loss": 1}\n'
     )
-    seen = compare_runs([folder / "a", folder / "deep/b"])
-    assert seen.scores["training loss"] == [1, 8.98]
+    assert read_run(folder / "a").scores()["training loss"] == 1
     assert find_runs(folder)[0].step == 7
 
 
-def test_a_comparison_has_the_settings_that_differ_and_all_scores(folder):
-    seen = compare_runs([folder / "a", folder / "deep/b"])
-    assert seen.settings["config.optimizer.lr"] == [0.001, 0.002]
-    assert seen.settings["albert_config.hidden_size"] == [256, 128]
-    assert not any(name.startswith("config.model.") for name in seen.settings)
-    assert "config.training.steps" not in seen.settings
-    assert seen.scores["masked_lm_accuracy"] == [0.25, None]
-    assert seen.scores["training loss"] == [8.99, 8.98]
-    with pytest.raises(InputError, match="Two or more different runs"):
-        compare_runs([folder / "a", folder / "a"])
-    with pytest.raises(InputError, match="is not a run"):
-        compare_runs([folder / "a", folder / "records"])
-
-
-def test_a_setting_that_an_older_run_lacks_has_its_default(folder):
-    path = folder / "deep" / "b" / "run.json"
-    record = json.loads(path.read_text())
-    del record["config"]["optimizer"]["momentum"]
-    path.write_text(json.dumps(record))
-    seen = compare_runs([folder / "a", folder / "deep/b"])
-    assert "config.optimizer.momentum" not in seen.settings
-
-
-def test_commands_print_tables(folder, capsys):
+def test_the_command_prints_a_table(folder, capsys):
     assert main(["runs", "list", str(folder)]) == 0
     shown = capsys.readouterr().out.splitlines()
-    header = ["run", "kind", "model", "what it is", "step", "score", "time", "disk"]
+    header = ["run", "kind", "model", "step", "score", "time"]
     assert re.split("  +", shown[0]) == header
-    assert "ALBERT, 6 layers that share one set of weights, " in shown[1]
+    assert shown[1].split()[:3] == [f"{folder}/a", "pretraining", "albert-mini"]
     assert "10/20" in shown[1] and "masked_lm_accuracy 0.250" in shown[1]
     assert "(training)" in shown[2] and shown[-1].startswith("3 runs in ")
-    assert main(["runs", "compare", f"{folder}/a", f"{folder}/deep/b"]) == 0
-    shown = capsys.readouterr().out.splitlines()
-    rows = [line.split() for line in shown if line]
-    assert ["config.optimizer.lr", "0.001", "0.002"] in rows
-    assert ["masked_lm_accuracy", "0.2500", "-"] in rows
     assert main(["runs", "list", str(folder / "records")]) == 0
     assert capsys.readouterr().out.startswith("0 runs in ")
 

