@@ -34,7 +34,7 @@ _MOST_BYTES = 100 * 10**6
 #: Commands, and what their output must contain.
 _QUICK = (
     ("--version", re.escape(PROJECT["project"]["version"])),
-    ("predict albert-mini-en 'He was so tired that he fell [MASK].'", "fell asleep"),
+    ("fill-mask albert-mini-en 'He was so tired that he fell [MASK].'", "fell asleep"),
 )
 _WHOLE = (
     (

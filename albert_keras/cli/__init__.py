@@ -16,6 +16,7 @@ from albert_keras.cli import (
     embed,
     evaluate,
     export,
+    fill_mask,
     finetune,
     init,
     plan,
@@ -35,7 +36,10 @@ _COMMANDS = (
     (demo.demo, doctor.doctor, init.init),
     (vocab.app, data.app),
     (plan.plan, pretrain.pretrain, distill.distill, finetune.finetune),
-    (evaluate.evaluate, predict.predict, embed.embed, embed.similar),
+    (
+        *(evaluate.evaluate, evaluate.score, predict.predict, fill_mask.fill_mask),
+        *(fill_mask.sentence_order, embed.embed, embed.similar),
+    ),
     (export.export, serve.serve, serve.serve_check, serve.server_kit),
     (convert.convert, analyze.app, runs.app),
 )

@@ -14,8 +14,7 @@ from typer import Option
 from typer.models import OptionInfo
 
 from albert_keras.cli.interruption import interruptible
-from albert_keras.cli.option_names import OptionNames
-from albert_keras.cli.options import is_given, options_of_settings, placeholder_of
+from albert_keras.cli.options import in_messages, is_given, options_of_settings, placeholder_of
 from albert_keras.cli.output import show, start
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import naming
@@ -27,7 +26,8 @@ PANELS = ("Start", "Data", "Train", "Ask", "Serve", "Exchange and research")
 #: The end of the help of a command.
 EPILOG = (
     "Every command: --json (the result), --log-format json (the messages), -v (more of them), "
-    "--debug (tracebacks)."
+    "--debug (tracebacks). Messages name options and settings as Python does: `batch_size` or "
+    "`training.batch_size` is --batch-size."
 )
 
 
@@ -58,16 +58,6 @@ class _Command(_GivenOnce, typer.core.TyperCommand):
 
 
 class _Group(_GivenOnce, typer.core.TyperGroup):
-    def resolve_command(self, ctx, args):
-        try:
-            return super().resolve_command(ctx, args)
-        except USAGE_ERRORS as error:
-            for name, group in self.commands.items():
-                if args[0] in getattr(group, "commands", ()):
-                    command = f"{ctx.command_path} {name} {args[0]}"
-                    error.message = f"No such command {args[0]!r}. Did you mean `{command}`?"
-            raise
-
     def format_commands(self, ctx, formatter):
         """Lists the commands by their panels, which typer does only with rich."""
         rows: dict[str, list] = {panel: [] for panel in PANELS}
@@ -152,7 +142,7 @@ def command(config=None, shown: str = "", resumes: bool = False):
             debug: Annotated[bool, Option("--debug", hidden=True)] = False,
             **arguments,
         ):
-            start(verbose, debug, log_format, OptionNames(context, config).put_into)
+            start(verbose, debug, log_format)
             given = {name: value for name, value in arguments.items() if is_given(context, name)}
             others = {
                 "context": context,
@@ -199,6 +189,8 @@ def _with_help(parameter, text):
         how = typer.Argument() if parameter.default is inspect.Parameter.empty else Option()
     how = copy.copy(how)
     how.help = how.help or " ".join(text.split())
+    if isinstance(how, OptionInfo) and isinstance(how.default, str):  # its name, until typer runs
+        how.help += in_messages(how.default, parameter.name)
     if not isinstance(how, OptionInfo):
         how.metavar = how.metavar or parameter.name.upper()
     elif kind is bool and parameter.default is False and not how.param_decls:

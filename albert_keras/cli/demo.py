@@ -34,7 +34,7 @@ def demo(out: Path = Path("runs/demo")):
 
 def _last_screen(result):
     from albert_keras.cli import evaluate
-    from albert_keras.cli.predict import describe_pretrained
+    from albert_keras.cli.fill_mask import describe_filled
 
     yield ""
     yield f"Done in {result.seconds:.0f} s. On documents that were not used for training:"
@@ -51,7 +51,7 @@ def _last_screen(result):
     yield ""
     yield "Filled masks (function words are learned in minutes, content words in hours):"
     for filling in result.fillings:
-        yield from describe_pretrained(filling)
+        yield from describe_filled(filling)
     yield ""
     yield f"Are these two sentences in the original order? {100 * result.order.in_order:.0f} % yes"
     yield f"    {result.order.first}"
@@ -63,8 +63,8 @@ def _last_screen(result):
     yield f"    {result.export}   SavedModel for tensorflow_model_server"
     yield ""
     yield "Try next:"
-    yield f"    {shell('albert-keras', 'predict', result.export, 'The [MASK] of the array.')}"
+    yield f"    {shell('albert-keras', 'fill-mask', result.export, 'The [MASK] of the array.')}"
     text = "The ship sailed across the [MASK]."
-    yield f"    {shell('albert-keras', 'predict', 'albert-mini-en', text)}"
+    yield f"    {shell('albert-keras', 'fill-mask', 'albert-mini-en', text)}"
     yield f"    {shell('tensorboard', '--logdir', result.path / 'run' / 'tensorboard')}"
     yield "    your own text: albert-keras vocab --help, and README.md for the other commands"

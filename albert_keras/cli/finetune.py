@@ -35,7 +35,6 @@ def finetune(
     random_baseline: Annotated[
         bool, Option("--random-baseline/--no-random-baseline", hidden=True)
     ] = False,
-    bag_of_words: Annotated[bool, Option(hidden=True)] = True,
     from_step: FromStep = None,
     albert_config: AlbertConfigFile = None,
     tokenizer: TokenizerOfWeights = None,
@@ -45,9 +44,9 @@ def finetune(
 ):
     """Fine-tune a model on a task and evaluate it.
 
-    A linear model on counts of words is trained as well, for comparison, and saved for `predict
-    --bag-of-words`, unless --no-bag-of-words is given. To study what the pre-training is worth,
-    --random-baseline trains the same model from random weights, too, which takes as long again.
+    A linear model on counts of words is scored as well, for comparison. To study what the
+    pre-training is worth, --random-baseline trains the same model from random weights, too, which
+    takes as long again.
     `albert-keras init finetune` lists all settings, for --set and --config.
 
     Examples:
@@ -62,7 +61,6 @@ def finetune(
       out: Output folder; an interrupted fine-tuning is resumed.
       seeds: Number of trainings with different seeds, or the seeds: 3,14,15.
       random_baseline: Also train the same model from random weights.
-      bag_of_words: Also train a linear model on counts of words and save it.
     """
     values = read_values(config, assignments, kind="finetuning")
     task = values.get("task") or {}
@@ -77,24 +75,26 @@ def finetune(
         origin = detect(origin, wanted=f"{ANY_MODEL} `random` stands for random weights.")
     check_task_files(settings.task)
     from albert_keras.tasks.finetune import finetune as finetune_model
-    from albert_keras.tasks.results import as_json, first_split, lines, verdict_of
+    from albert_keras.tasks.results import as_json, first_split, lines
 
     weights = {"from_step": from_step, "albert_config": albert_config, "tokenizer": tokenizer}
-    baselines = {"random_baseline": random_baseline, "bag_of_words": bag_of_words}
     result = finetune_model(
-        origin, out, settings, numbers, allow_changes=allow_changes or (), **weights, **baselines
+        origin,
+        out,
+        settings,
+        numbers,
+        allow_changes=allow_changes or (),
+        random_baseline=random_baseline,
+        **weights,
     )
     files = result.files[first_split(result)]
-    verdict = verdict_of(result)
-    uses_words = verdict is not None and verdict.better == "bag_of_words"
-    command = shell("albert-keras", "predict", out, *["--bag-of-words"] * uses_words)
     picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]
     shown = [
         *lines(result),
         "   ".join([f"errors: {files['errors']}", *picture]),
         f"all results: {out}/results.json   page: {shell('albert-keras', 'runs', 'report', out)}   "
         f"live: {shell('tensorboard', '--logdir', out)}",
-        f"next: {command} {question_of(settings.task)}",
+        f"next: {shell('albert-keras', 'predict', out)} {question_of(settings.task)}",
     ]
     return Output(as_json(result), shown)
 

@@ -32,7 +32,6 @@ class LogLines(logging.StreamHandler):
         self._silence, self._start = silence, LONGEST_START if start is None else start
         self._started = self._last = time.monotonic()
         self._is_silent = True
-        self.as_options = str  # see `OptionNames.put_into`
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -45,7 +44,7 @@ class LogLines(logging.StreamHandler):
                 super().emit(record)
 
     def format(self, record):
-        return printable(self.as_options(super().format(record)))
+        return printable(super().format(record))
 
     def finish(self):
         """Stops the thread that prints the elapsed time."""

@@ -26,14 +26,13 @@ LOG_FORMATS = ("text", "json")
 _progress = None
 
 
-def start(verbose=False, debug=False, log_format="text", as_options=str):
+def start(verbose=False, debug=False, log_format="text"):
     """Sets up progress lines. Call it before TensorFlow is imported.
 
     Args:
         verbose: bool. Also print the messages of other libraries.
         debug: bool. Print all messages.
         log_format: str. One of `LOG_FORMATS`; raises InputError if it is another.
-        as_options: callable. Puts the options of the command into a message of the library.
     """
     global _progress
     finish()
@@ -44,7 +43,6 @@ def start(verbose=False, debug=False, log_format="text", as_options=str):
     is_terminal = log_format == "text" and sys.stderr.isatty()
     kinds = {"text": TerminalLines if is_terminal else LogLines, "json": JsonLines}
     _progress = kinds[log_format](sys.stderr)
-    _progress.as_options = as_options
     usual = UPDATE if is_terminal else logging.INFO
     for name in _LOGGERS:
         logger = logging.getLogger(name)
@@ -140,7 +138,7 @@ def report_error(error, debug):
         raise error
     elif isinstance(error, TrainingDiverged | InputError):
         code = 2 if isinstance(error, InputError) else 3
-        text = f"error: {error if _progress is None else _progress.as_options(error)}"
+        text = f"error: {error}"
     elif is_disk_full(error):
         error = disk_full(error)
         text, mistakes = f"error: {error}", error.mistakes

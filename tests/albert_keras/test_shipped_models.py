@@ -76,7 +76,7 @@ def test_a_name_that_is_nearly_right_is_refused(capsys, words, remark):
 
 def test_a_model_that_is_not_installed_is_missed(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(shipped_models, "FOLDERS", (tmp_path / "a", tmp_path / "b"))
-    assert main(["predict", NAME, MASKED]) == 2
+    assert main(["fill-mask", NAME, MASKED]) == 2
     error = capsys.readouterr().err
     assert "is not part of this installation" in error and "pip install ." in error
 

@@ -77,7 +77,7 @@ def test_numbers_as_tags_are_named_by_a_setting(tmp_path, capsys):
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
     command = ["data", "check", "--task", "tagging", "--train", str(tmp_path / "a.jsonl")]
     assert main(command) == 2
-    advice = "`--set 'task.labels=[O, B-PER, I-PER]'`"
+    advice = "`task.labels=[O, B-PER, I-PER]`"
     assert advice in capsys.readouterr().err
     assert main([*command, "--set", "task.labels=[O, B-PER]"]) == 0
     assert re.search(r"labels +O \d \(50.0 %\), B-PER \d", capsys.readouterr().out)

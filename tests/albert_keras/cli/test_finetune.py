@@ -15,7 +15,7 @@ from albert_keras.cli.finetune import question_of
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.evaluate import TaskEvaluation
 from albert_keras.tasks.metrics import Interval
-from albert_keras.tasks.results import Verdict, read_results
+from albert_keras.tasks.results import Verdict
 from albert_keras.tasks.task_config import TaskConfig
 
 
@@ -100,28 +100,6 @@ def test_other_tables_are_evaluated_and_answered(tuned, tmp_path, capsys):
         given = answer["probabilities"]
         assert list(given) == ["toxic", "insult"]
         assert answer["labels"] == [name for name in given if given[name] >= thresholds[name]]
-
-
-def test_the_bag_of_words_answers_on_request(tuned, monkeypatch, capsys):
-    words = ["predict", str(tuned.path), "--bag-of-words", "--json"]
-    assert main([*words, "a text"]) == 0
-    [answer] = json.loads(capsys.readouterr().out)
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"a text\n")))
-    assert main(words) == 0
-    assert json.loads(capsys.readouterr().out)["probabilities"] == answer["probabilities"]
-    assert main(["predict", str(tuned.path), "--json", "a text"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["probabilities"] != answer["probabilities"]
-
-
-def test_a_better_bag_of_words_is_the_next_command(tuned, command, monkeypatch, capsys):
-    result = read_results(tuned.path)
-    monkeypatch.setattr("albert_keras.tasks.finetune.finetune", lambda *_, **__: result)
-    worse = Verdict(False, "not worth using", "bag_of_words")
-    for verdict, option in ((worse, " --bag-of-words "), (worse._replace(better=""), " ")):
-        monkeypatch.setattr("albert_keras.tasks.results.verdict_of", lambda _, it=verdict: it)
-        assert main([*command, "training.peak_tflops=1", "--out", str(tuned.path)]) == 0
-        last = capsys.readouterr().out.splitlines()[-1]
-        assert last == f"next: albert-keras predict {tuned.path}{option}TEXT"
 
 
 def test_a_run_cannot_contain_a_run_of_another_kind(tuned, command, tiny_records, tiny_run, capfd):

@@ -83,8 +83,8 @@ def test_an_export_needs_neither_run_nor_training_file(ask, places, tmp_path):
 def test_an_older_export_without_kind_is_taken_for_what_its_run_was(tmp_path, capsys):
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "export.json").write_text('{"step": 1, "run": {"kind": "pretraining"}}')
-    assert main(["predict", str(tmp_path), "a [MASK]", *PAIR]) == 2
-    assert "`--pair` must not be given for a pre-trained model" in capsys.readouterr().err
+    assert main(["predict", str(tmp_path), "a", *PAIR]) == 2
+    assert "is a pre-trained model, which has learned no task" in capsys.readouterr().err
 
 
 def test_a_pretrained_export_fills_masks_and_orders_sentences(tmp_path, monkeypatch, capsys):
@@ -105,9 +105,9 @@ def test_a_pretrained_export_fills_masks_and_orders_sentences(tmp_path, monkeypa
             return [SentenceOrder("a", "b", 0.25, 0)]
 
     monkeypatch.setattr("albert_keras.serving.predictor.Predictor", Export)
-    assert main(["predict", str(tmp_path), "a [MASK]", "--top-k", "1"]) == 0
+    assert main(["fill-mask", str(tmp_path), "a [MASK]", "--top-k", "1"]) == 0
     assert capsys.readouterr().out == "a b  (truncated: 2 tokens not read)\n    b 50.0 %\n"
-    assert main(["predict", str(tmp_path), "a", "--then", "b"]) == 0
+    assert main(["sentence-order", str(tmp_path), "a", "--then", "b"]) == 0
     assert capsys.readouterr().out == " 25.0 %  in this order: a\n"
     assert asked == [(["a [MASK]"], 1), (["a"], ["b"])]
 

@@ -210,7 +210,7 @@ def test_predict_names_the_damaged_file_and_says_what_to_do(
 ):
     version = shutil.copytree(tiny_export / "1", tmp_path / "tiny" / "1")
     damage(version / file)
-    assert main(["predict", str(version), "A [MASK]."]) == 2
+    assert main(["fill-mask", str(version), "A [MASK]."]) == 2
     lines = capsys.readouterr().err.splitlines()
     (shown,) = [line for line in lines if line.startswith("error: ")]
     assert shown.startswith(f"error: `{version}") and named in shown

@@ -41,9 +41,7 @@ def test_f1_names_its_class(tmp_path, capsys):
     rows = [f"{label}\t1\t2\tA text\tAnother one" for label in (1, 0, 1)]
     data = write(tmp_path / "dev.tsv", "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String", *rows)
     given = write(tmp_path / "MRPC.tsv", "index\tprediction", "0\t1", "1\t1", "2\t1")
-    assert (
-        main(["evaluate", "--task", "mrpc", "--data", f"{data}", "--predictions", f"{given}"]) == 0
-    )
+    assert main(["score", f"{given}", "--task", "mrpc", "--data", f"{data}"]) == 0
     assert "\n  f1 (of `1`)          0.8\n" in capsys.readouterr().out
 
 
