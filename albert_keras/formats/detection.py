@@ -101,7 +101,8 @@ class Place:
         InputError if `run.json` is damaged.
         """
         if self.kind == "run":
-            return read_json(self.path / RUN_RECORD).get("kind", "pretraining")
+            with reading_json(self.path / RUN_RECORD) as record:
+                return str(record["kind"])
         return "finetuning" if self.kind == "fine-tuning" else None
 
     @functools.cached_property

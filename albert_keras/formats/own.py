@@ -100,11 +100,11 @@ def _of_checkpoint(prefix, run=None):
         embedding = _object(read_conversion_record(folder).get("embedding"))
         known |= {name: embedding[name] for name in EMBEDDING if name in embedding}
         return OpenedModel(**known)
-    shape, length = run.albert_config, run.record["data"].get("max_seq_length")
+    length = run.record["data"].get("max_seq_length")
     if saved is not None:
-        shape, length = run.trained_as(folder, saved)
+        length = run.trained_length(folder, saved)
     known |= {"sequence_length": length, "origin_positions": _origin_positions(run.record)}
-    known |= {"task": run.record["config"].get("task"), "albert_config": shape}
+    known |= {"task": run.record["config"].get("task"), "albert_config": run.albert_config}
     return OpenedModel(**known, tokenizer_digest=run.record.get("tokenizer_digest"))
 
 

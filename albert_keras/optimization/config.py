@@ -6,10 +6,9 @@ fine-tuning and of heads on a frozen encoder. `build.py` creates the Keras optim
 
 import math
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, NonNegativeInt, field_validator
-from typing_extensions import Self
 
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings, option, setting
@@ -215,18 +214,6 @@ class OptimizerConfig(Settings):
         is_default = name == "muon" and "beta_2" not in self.model_fields_set
         return self.replace(name=name, lr=lr, beta_2=0.98 if is_default else self.beta_2)
 
-    def as_started(self, was: dict[str, Any]) -> Self:
-        """Returns a copy in which "auto" has the values of a run that was started earlier.
-
-        Args:
-            was: dict. The optimizer in the record of the run.
-        """
-        if self.name not in ("auto", was["name"]):
-            return self
-        computed = {"name", "beta_2", "unscaled_patterns"} - self.model_fields_set
-        computed |= {name for name in ("name", "lr") if getattr(self, name) == "auto"}
-        return self.replace(**{name: was[name] for name in computed if name in was})
-
     def lr_advice(self, batch_size: int, hidden_size: int = 768) -> str | None:
         """Returns a warning if the chosen rate of LAMB is far from its default: str or None."""
         usual = pretraining_lr("lamb", batch_size, hidden_size)
@@ -281,7 +268,3 @@ class FinetuneOptimizer(OptimizerConfig):
 
     def usual_warmup(self, num_steps: int) -> int:
         return num_steps // 10
-
-    def as_started(self, was: dict[str, Any]) -> Self:
-        # Earlier versions rescaled the updates of heads.
-        return super().as_started({"unscaled_patterns": ()} | was)

@@ -302,8 +302,8 @@ def check_undamaged(folder: Path, step: int, only: list[str] | None = None):
 
 
 def _on_data(scores, data):
-    """Returns the scores on some data; older versions did not save the data of a score."""
-    return {step: one for step, (one, on) in scores.items() if None in (on, data) or on == data}
+    """Returns the scores on some data; None is data that never change in a run."""
+    return {step: one for step, (one, on) in scores.items() if on == data}
 
 
 def _score(folder, step):
@@ -313,7 +313,7 @@ def _score(folder, step):
         logger.warning("checkpoint `%s` is damaged: %s; its score is ignored", folder, damage)
         return None, None
     state = read_json(folder / _STATE)
-    return state["score"], state.get("scored_on")
+    return state["score"], state["scored_on"]
 
 
 def _is_finished(folder):

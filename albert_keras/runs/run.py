@@ -135,7 +135,7 @@ class Run:
             check_links(path)
             run = cls.open(path)
             old = run.record
-            run._update_record(record, allowed, config.defaults(), misfits)
+            run._update_record(record, allowed, misfits)
             run._write = functools.partial(run._rewrite, old, source)
             return run
         check_overrides(allowed, record)
@@ -191,9 +191,10 @@ class Run:
         training = self.record["config"]["training"]
         precision, chosen = precision or training["precision"], self.checkpoints.choose(step)
         if self.kind == "pretraining":
-            shape, _ = self.trained_as(self.checkpoints.folder(chosen), chosen)
             model = AlbertForPretraining(
-                shape, sentence_head=training["sentence_order_weight"] > 0, dtype=precision
+                self.albert_config,
+                sentence_head=training["sentence_order_weight"] > 0,
+                dtype=precision,
             )
         else:
             model = task.build_model(
@@ -204,31 +205,19 @@ class Run:
         self.checkpoints.restore(chosen, model)
         return model
 
-    def trained_as(self, checkpoint: Path, step: int) -> tuple[AlbertConfig, int | None]:
-        """Returns the shape of the model in a checkpoint of this run, and the length it has seen.
+    def trained_length(self, checkpoint: Path, step: int) -> int | None:
+        """Returns the longest sequence that a checkpoint of this run has seen, if that is known.
 
-        In an early stage the model may have fewer layers than at the end of the run, which is
-        logged. It raises InputError if the state in the folder of the checkpoint is damaged.
+        It raises InputError if the state in the folder of the checkpoint is damaged.
         """
-        config, data = self.albert_config, self.record["data"]
+        data = self.record["data"]
         stage = read_state(checkpoint, step).get("stages", {}) if "stages" in data else {}
-        depth, full = stage.get("num_hidden_layers"), config.num_hidden_layers
-        if depth not in (None, full):
-            logger.info(
-                "step %s of `%s` is in stage %s, where the model has %s of %s layers",
-                f"{step:,}",
-                self.path,
-                stage["number"],
-                depth,
-                full,
-            )
-            config = config.replace(num_hidden_layers=depth)
-        return config, stage.get("max_seq_length", data.get("max_seq_length"))
+        return stage.get("max_seq_length", data.get("max_seq_length"))
 
     @property
     def kind(self) -> str:
         """Either "pretraining" or "finetuning"."""
-        return self.record.get("kind", "pretraining")
+        return self.record["kind"]
 
     @property
     def albert_config(self) -> AlbertConfig:
@@ -245,7 +234,7 @@ class Run:
         """Tokenizer of the run's data; raises InputError if they had none."""
         return Tokenizer.load(self.path / TOKENIZER_FOLDER)
 
-    def _update_record(self, record, allowed, defaults, misfits):
+    def _update_record(self, record, allowed, misfits):
         """Takes over the record of a new call, unless a change needs permission and has none."""
         if self.kind != record["kind"]:
             raise InputError(
@@ -253,7 +242,7 @@ class Run:
                 "another `out`."
             )
         check_overrides(allowed, self.record, record)
-        changes = find_changes(self.record, record, defaults)
+        changes = find_changes(self.record, record)
         self.overridden = tuple(find_refused(changes))
         reasons = misfits(self) if misfits is not None and self.overridden else []
         refused = find_refused(changes, () if reasons else allowed)

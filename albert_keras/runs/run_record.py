@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
-from albert_keras.config import AlbertConfig
 from data_pipeline.errors import InputError
 from data_pipeline.limits import reading_json
 from data_pipeline.records.record_files import RecordFiles
@@ -130,9 +129,8 @@ def read_record(path: Path) -> dict:
             dict(record["config"][section])
         for name in ("seed", "keep_checkpoints"):
             int(record["config"]["training"][name])
-        # Runs of commits before 1.0 have it; a run is ended by SIGTERM instead.
-        record["config"]["training"].pop("time_limit_seconds", None)
-        _complete_shape(record["albert_config"])
+        dict(record["albert_config"])
+        str.encode(record["kind"])
         str.encode(record["data"]["fingerprint"])
         str.encode(record["tokenizer_digest"] or "")
         return record
@@ -144,7 +142,7 @@ def command_of(record: dict) -> str:
         return "convert"
     if "distillation" in record["config"]:
         return "distill"
-    return "finetune" if record.get("kind") == "finetuning" else "pretrain"
+    return "finetune" if record["kind"] == "finetuning" else "pretrain"
 
 
 def check_tokenizer(folder: Path, digest: str | None, source: str, repair: str):
@@ -165,22 +163,13 @@ def check_tokenizer(folder: Path, digest: str | None, source: str, repair: str):
         )
 
 
-def find_changes(old: dict, new: dict, defaults: dict) -> dict[str, tuple]:
-    """Compares two records: dotted key -> (old value, new value).
-
-    The old one may be of an older version: settings of `config` that it lacks have their defaults,
-    other values that it lacks count as unchanged, and so do settings that were off and were removed
-    since then.
-    """
-    before, now = (flat_values(with_defaults(record, defaults)) for record in (old, new))
-    off = {key for key, value in before.items() if value in (None, False)}
-    ignored = (off - now.keys(), _NOT_HISTORY)
+def find_changes(old: dict, new: dict) -> dict[str, tuple]:
+    """Compares two records: dotted key -> (old value, new value); None is one that is missing."""
+    before, now = flat_values(old), flat_values(new)
     return {
         key: (before.get(key), now.get(key))
         for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key)
-        and (key in before or _is_below(key, ("config",)))
-        and not any(_is_below(key, keys) for keys in ignored)
+        if before.get(key) != now.get(key) and not _is_below(key, _NOT_HISTORY)
     }
 
 
@@ -211,26 +200,6 @@ def check_overrides(keys: Iterable[str], *records: dict):
                 f"`allow_changes={key}` must name a setting of the run"
                 f"{did_you_mean(key, near or sections)}"
             )
-
-
-def _complete_shape(values):
-    """Returns a model's settings (dict), with defaults for settings that did not exist yet."""
-    return AlbertConfig().model_dump(exclude={"foreign_keys"}) | values
-
-
-def with_defaults(record: dict, defaults: dict) -> dict:
-    """Returns a record with `defaults` for settings that its older version did not have."""
-    is_pretraining = record.get("kind", "pretraining") == "pretraining"
-    complete = ("model", "stages") if is_pretraining else ("stages",)  # without defaults
-    config = {
-        name: values if name in complete else defaults.get(name, {}) | values
-        for name, values in record["config"].items()
-    }
-    data = record["data"]
-    if is_pretraining:  # older runs started from random weights
-        data = {"origin_digest": None} | data
-    shape = _complete_shape(record["albert_config"])
-    return record | {"config": config, "albert_config": shape, "data": data}
 
 
 def _is_below(key, sections):

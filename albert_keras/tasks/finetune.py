@@ -13,7 +13,6 @@ from albert_keras.formats.detection import RESULTS, RUN_RECORD
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.run import Run
-from albert_keras.runs.run_record import read_record
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.tasks.baselines import baseline_answers
@@ -104,9 +103,6 @@ def finetune(
     all_seeds = config.seeds_of(seeds)
     out = Path(out)
     _check_out(out)
-    for record in sorted(out.glob(f"seed-*/{RUN_RECORD}"))[:1]:
-        was = read_record(record)["config"]["optimizer"]
-        config = config.replace(optimizer=config.optimizer.as_started(was))
     strategy = build_strategy(config.training.strategy, is_training=True)
     lock = FolderLock(out, makes_folder=True)
     with noticing_lost_workers(num_workers(strategy) > 1), lock:

@@ -64,11 +64,6 @@ class RunConfig(Settings):
                 values.setdefault(section, {})[key] = value
         return cls(**values)
 
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """Returns the values of settings that the record of an older run lacks: dict."""
-        return cls().model_dump(mode="json")
-
     def with_flags(self, **flags: Any) -> Self:
         """Returns a checked copy with some settings changed, see `of`."""
         return type(self).of(self.model_dump(exclude_unset=True), **flags)

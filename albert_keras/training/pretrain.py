@@ -13,7 +13,6 @@ from albert_keras.models.weight_count import model_line
 from albert_keras.optimization.config import AUTO_RULE
 from albert_keras.runs.curves import draw_curves
 from albert_keras.runs.log_file import read_log
-from albert_keras.runs.run_record import read_record
 from albert_keras.runs.trained_data import RECORDS, save_digests
 from albert_keras.training.build import should_skip_padding
 from albert_keras.training.cluster import barrier, noticing_lost_workers, num_workers
@@ -112,7 +111,7 @@ def pretrain(
     if initial is not None:
         start = ContinuedPretraining.of(initial, records, config)
     start = start or Start()
-    config = _as_started(start.configured(config), Path(out) / "run.json")
+    config = start.configured(config)
     albert_config = config.albert_config(records.info.vocab_size)
     stages = stages_of(config, records, albert_config, held_out)
     strategy = start.strategy or build_strategy(config.training.strategy, is_training=True)
@@ -205,22 +204,6 @@ def _check_folder(out, strategy, lock):
         else:
             lock.take()  # now, before the records are read
     return is_new
-
-
-def _as_started(config, record_file):
-    """Returns the configuration with the meaning that names had when an existing run was started.
-
-    In this version, "auto" may mean another optimizer, and a named size may have another shape.
-    """
-    if not record_file.is_file():
-        return config
-    record = read_record(record_file)
-    started = record["config"]
-    config = config.replace(optimizer=config.optimizer.as_started(started["optimizer"]))
-    if started["model"].get("size") != config.size:
-        return config
-    shape = {key: value for key, value in record["albert_config"].items() if key != "vocab_size"}
-    return config.replace(model=shape | config.model)
 
 
 def _resolve(config, strategy, records, albert_config):

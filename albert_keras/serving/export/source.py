@@ -146,9 +146,9 @@ def is_of_package(model: keras.Model) -> bool:
 def _of_run(run, step, sequence_length):
     is_finetuned = run.kind == "finetuning"
     step = run.checkpoints.choose("best" if is_finetuned and step is None else step)
-    shape, trained = run.trained_as(run.checkpoints.folder(step), step)
+    trained = run.trained_length(run.checkpoints.folder(step), step)
     usual = trained if is_finetuned else min(trained or _USUAL_LENGTH, _USUAL_LENGTH)
-    length, task, known = _length(shape, sequence_length, usual), None, {}
+    length, task, known = _length(run.albert_config, sequence_length, usual), None, {}
     if is_finetuned:
         task = TaskConfig(**run.record["config"]["task"])  # with the files of its training
         task = build_task(task.replace(max_seq_length=length))

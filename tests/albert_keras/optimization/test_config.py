@@ -4,7 +4,6 @@ import pytest
 
 from albert_keras.optimization.config import (
     HEAD_LR,
-    FinetuneOptimizer,
     OptimizerConfig,
     default_warmup_steps,
     finetuning_lr,
@@ -97,11 +96,3 @@ def test_an_unusable_value_is_one_problem_under_its_name(field, value, message):
 def test_a_rate_of_lamb_far_from_its_default_is_reported(name, lr, batch_size, is_far):
     advice = OptimizerConfig(name=name, lr=lr).lr_advice(batch_size)
     assert "`lr=auto`" in advice if is_far else advice is None
-
-
-def test_a_resumed_fine_tuning_of_an_earlier_version_rescales_its_head():
-    was = FinetuneOptimizer(name="lamb", lr=2e-3).model_dump()
-    assert FinetuneOptimizer().as_started(was).unscaled_patterns == was["unscaled_patterns"] != ()
-    del was["unscaled_patterns"]
-    again = FinetuneOptimizer().as_started(was)
-    assert (again.name, again.lr, again.unscaled_patterns) == ("lamb", 2e-3, ())

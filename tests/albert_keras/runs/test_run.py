@@ -177,30 +177,6 @@ def test_other_versions_are_noted_and_not_refused(begin):
     assert run.record["versions"]["numpy"] != "0.1"
 
 
-def test_a_record_of_an_older_version_goes_on(begin):
-    def age(record):
-        del record["git_commit"], record["command"], record["data"]["corpus_digest"]
-        del record["data"]["max_predictions_per_seq"], record["data"]["num_records"]
-        del record["config"]["training"]["masks"], record["config"]["optimizer"]["power"]
-        del record["albert_config"]["sharing"]
-
-    run = begin()
-    edit(run, age)
-    run = begin()
-    assert "changes" not in run.record and run.record["data"]["max_predictions_per_seq"] == 5
-
-
-def test_a_setting_that_an_older_record_lacks_had_its_default(begin):
-    edit(begin(), lambda record: record["config"]["optimizer"].pop("power"))
-    with pytest.raises(InputError, match="config.optimizer.power: was 1.0, is now 2.0"):
-        begin(optimizer={"power": 2.0})
-
-
-def test_a_setting_that_was_off_and_was_removed_changes_nothing(begin):
-    edit(begin(), lambda record: record["config"]["training"].update(gone=None, other=False))
-    assert begin().overridden == ()
-
-
 @pytest.mark.parametrize("settings", [[{}, {"position_offset": 2}], [{"position_offset": 2}, {}]])
 def test_a_setting_that_is_stored_only_if_changed_is_compared(begin, settings):
     begin(model=settings[0])

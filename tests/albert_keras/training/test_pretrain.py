@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.config import AlbertConfig
-from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run import Run
 from albert_keras.training.epoch_report import report_epochs
@@ -101,27 +99,6 @@ def test_a_damaged_record_is_never_trained_on(tiny_records, tiny_training, tmp_p
     with pytest.raises(InputError, match=fault):
         log_frequencies(RecordFiles(folder))
     assert not (tmp_path / "run").exists()
-
-
-def test_a_run_keeps_the_optimizer_and_the_shape_it_was_started_with(
-    tiny_run, tiny_records, tiny_training, monkeypatch
-):
-    """Though "auto" is another optimizer in this version, and the named size has other layers."""
-    of_name = AlbertConfig.from_name.__func__
-    assert "num_hidden_layers" not in tiny_training.model
-    monkeypatch.setattr(
-        AlbertConfig,
-        "from_name",
-        classmethod(lambda cls, name, **own: of_name(cls, name, **{"num_hidden_layers": 7} | own)),
-    )
-    monkeypatch.setattr("albert_keras.optimization.config.default_optimizer", lambda *_: "lamb")
-    record = (tiny_run / "run.json").read_bytes()
-    resumed = tiny_training.replace(optimizer=OptimizerConfig(warmup_steps=2))
-    assert pretrain(tiny_records, tiny_run, resumed).resumed_from == 12
-    assert (tiny_run / "run.json").read_bytes() == record
-    with pytest.raises(InputError, match="num_hidden_layers: was .*, is now 3"):
-        changed = tiny_training.replace(model=tiny_training.model | {"num_hidden_layers": 3})
-        pretrain(tiny_records, tiny_run, changed)
 
 
 def test_a_change_that_cannot_work_is_not_offered_and_changes_no_file(
