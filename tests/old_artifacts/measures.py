@@ -1,6 +1,6 @@
-"""What is compared between the old commit and the current one, as plain JSON.
+"""What is compared between 1.0.0 and the current commit, as plain JSON.
 
-The same functions run under both: the old packages have written `expected.json` with them, and the
+The same functions run under both: the packages of 1.0.0 have written JSON with them, and the
 tests call them with the current ones. So they use only names that the packages promise at their
 top level, and files whose layout the documentation promises.
 """

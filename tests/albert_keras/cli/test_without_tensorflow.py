@@ -12,7 +12,7 @@ _COMMANDS = (
     ("data check train.csv --tokenizer saved_models/old", 0),
     (
         "data check --task classification --train train.csv --text text --label topic "
-        "--tokenizer saved_models/old/1.keras",
+        "--tokenizer saved_models/old/model-1.keras",
         0,
     ),
     ("data verify records", 0),

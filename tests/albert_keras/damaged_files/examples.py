@@ -91,7 +91,7 @@ def checkpoint(folder):
 def keras(folder):
     from albert_keras.formats.keras_file import open_keras_file
 
-    path = unpack(folder, "saved_models/old/1.keras")
+    path = unpack(folder, "saved_models/old/model-1.keras")
     return Example((path,), lambda: open_keras_file(path))
 
 
