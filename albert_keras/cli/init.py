@@ -1,11 +1,9 @@
 """`albert-keras init`: files of all settings of a command, to start from."""
 
-import inspect
 import re
 import textwrap
 from pathlib import Path
-from types import NoneType
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
+from typing import Annotated, Literal, NamedTuple, get_args, get_origin
 
 import yaml
 from typer import Option
@@ -97,9 +95,8 @@ def init(
         settings = chosen.config.of(values)
         if is_task:
             check_task_files(settings.task)
-    text = settings_file(chosen, settings, out.name)
     with whole_text(out) as file:
-        file.write(text)
+        file.write(settings_file(chosen, settings, out.name))
     words = [*chosen.command.split(), "--config", out, *chosen.others.split()]
     lines = [
         f"{out}: all settings of `albert-keras {chosen.command}`",
@@ -120,99 +117,71 @@ def settings_file(kind: FileKind, config: Settings, name: str) -> str:
         # A rate that follows from model and batch still does, if the user changes them in the file.
         optimizer = config.chosen_optimizer().replace(lr=config.optimizer.lr)
         config = config.replace(optimizer=optimizer)
-    header = [
-        f"All settings of `albert-keras {kind.command}`, with the values in effect. Options of the",
-        "command line take precedence.",
-        "",
-        f"Use: albert-keras {kind.command} --config {name} {kind.others}",
+    lines = [
+        f"# All settings of `albert-keras {kind.command}`, with the values in effect. Options of "
+        "the command",
+        "# line take precedence.",
+        "#",
+        f"# Use: albert-keras {kind.command} --config {name} {kind.others}",
     ]
     if kind.command == "pretrain":
-        header.append("With --init-from, remove the section `model`: the weights determine it.")
-    lines = [f"# {line}".rstrip() for line in header]
-    return "\n".join([*lines, *_section(config, 0)]) + "\n"
+        lines.append("# With --init-from, remove `model`: the weights determine it.")
+    return "\n".join([*lines, *_section(config, "")]) + "\n"
 
 
-def _section(settings, depth):
+def _section(settings, indent):
+    """Returns the lines of settings: the schema of each as a comment, and its value."""
     lines = []
     for name, field in type(settings).model_fields.items():
         value = getattr(settings, name)
         if isinstance(value, Settings):
-            text = inspect.getdoc(type(value)).splitlines()[0]
-            lines += ["", *_comment(text, depth), f"{'  ' * depth}{name}:"]
-            lines += _section(value, depth + 1)
-        elif isinstance(settings, PretrainingConfig) and name == "model":
-            lines += ["", *_model(settings)]
-        elif isinstance(settings, PretrainingConfig) and name == "stages":
-            lines += ["", *_stages(value)]
+            lines += ["", f"{indent}{name}:", *_section(value, f"{indent}  ")]
         else:
-            lines += ["", *_comment(_explanation(field), depth)]
-            lines.append(f"{'  ' * depth}{name}: {_plain(value)}")
-    # The first key of a section follows its heading.
-    return lines[1:] if depth and lines and not lines[0] else lines
-
-
-def _explanation(field):
-    text = field.description or ""
-    annotation = field.annotation
-    kinds = (annotation,) if get_origin(annotation) is Literal else get_args(annotation)
-    kinds = [kind for kind in kinds if kind is not NoneType]
-    if len(kinds) == 1 and get_origin(kinds[0]) is Literal:
-        text += f" One of: {', '.join(map(str, get_args(kinds[0])))}."
-    how = (field.json_schema_extra or {}).get("option", {})
-    if "default_text" in how and field.default is None:
-        text += f" null means: {how['default_text']}."
-    return text
-
-
-def _model(settings):
-    """Returns the lines of `model`; what follows from the size is written as a comment."""
-    shape = AlbertConfig.from_name(settings.size)
-    given = {name: value for name, value in settings.model.items() if name != "size"}
-    text = f"The model. One of: {', '.join(AlbertConfig.names())}."
-    lines = [*_comment(text, 0), "model:", f"  size: {settings.size}"]
-    lines += ["", *_comment(f"The shape of {settings.size}; remove a `#` to change a value.", 1)]
-    for name, text in _attributes(AlbertConfig).items():
-        if name not in _NOT_SET:
-            lines += ["", *_comment(text, 1)]
-            value = given.get(name, getattr(shape, name))
-            lines.append(f"  {'' if name in given else '# '}{name}: {_plain(value)}")
+            lines += ["", *_comment(_schema(field), indent)]
+            lines.append(f"{indent}{name}: {_yaml(settings, name)}")
     return lines
 
 
-def _stages(stages):
-    """Returns the lines of `stages`, with the keys of a stage."""
-    text = (
-        "Consecutive parts of the run that differ in records, batch size or masks; [] for a "
-        "run without stages. The keys of a stage:"
-    )
-    lines = _comment(text, 0)
-    for name, field in StageConfig.model_fields.items():
-        lines += _comment(f"  {name}: {field.description}", 0, "      ")
-    values = [stage.model_dump(mode="json", exclude_unset=True) for stage in stages]
-    return [*lines, f"stages: {_plain(values)}"]
+def _schema(field):
+    """Returns what a field is: its description, its choices, and what a missing value means."""
+    text = field.description or ""
+    kinds = (field.annotation, *get_args(field.annotation))
+    if choices := [
+        str(one) for kind in kinds if get_origin(kind) is Literal for one in kind.__args__
+    ]:
+        text += f" One of: {', '.join(choices)}."
+    how = (field.json_schema_extra or {}).get("option", {})
+    if "default_text" in how and field.default is None:
+        text += f" null means: {how['default_text']}."
+    if how.get("keyword") == "size":
+        keys = [name for name in AlbertConfig.model_fields if name not in _NOT_SET]
+        text += f" size is one of: {', '.join(AlbertConfig.names())}. These keys change its shape: "
+        text += f"{', '.join(keys)}."
+    if StageConfig in get_args(field.annotation):
+        keys = [f"{name}: {one.description}" for name, one in StageConfig.model_fields.items()]
+        text += f" The keys of a stage are: {' '.join(keys)}"
+    return re.sub(r"\bNone\b", "null", text)  # Python's and YAML's name of a missing value
 
 
-def _attributes(config: type) -> dict[str, str]:
-    """Returns the descriptions of fields from the part "Attributes:" of a docstring, by name."""
-    part = inspect.getdoc(config).split("Attributes:\n")[1].split("\n\n")[0]
-    entries = re.findall(r"^ {4}(\w+): \w+\. ((?:.|\n {8})+)", part, re.MULTILINE)
-    return {name: re.sub(r"\s+", " ", text).strip() for name, text in entries}
-
-
-def _comment(text, depth, indent=""):
-    start = f"{'  ' * depth}# "
+def _comment(text, indent):
     return textwrap.wrap(
-        re.sub(r"\bNone\b", "null", text),  # Python's and YAML's name of a missing value
+        text,
         _WIDTH,
-        initial_indent=start,
-        subsequent_indent=start + indent,
+        initial_indent=f"{indent}# ",
+        subsequent_indent=f"{indent}# ",
         break_long_words=False,
         break_on_hyphens=False,
     )
 
 
-def _plain(value: Any) -> str:
-    """Returns a value as YAML on one line."""
-    value = list(value) if isinstance(value, tuple) else value
+def _yaml(settings, name):
+    """Returns the value of a field as YAML on one line."""
+    value = getattr(settings, name)
+    if name == "model":
+        value = {"size": settings.size} | value
+    elif name == "stages":
+        value = [stage.model_dump(mode="json", exclude_unset=True) for stage in value]
+    elif isinstance(value, tuple):
+        value = list(value)
     text = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
     return text.removesuffix("...\n").strip()

@@ -64,7 +64,7 @@ def test_a_name_leads_to_the_folder_unless_there_is_such_a_path(box):
 @pytest.mark.parametrize(
     "words, remark",
     [
-        (["predict", "albert-mini-eng", MASKED], "`albert-mini-eng`. Did you mean"),
+        (["fill-mask", "albert-mini-eng", MASKED], "`albert-mini-eng`. Did you mean"),
         (["export", "--run", "albert-mini", "--out", "x"], "the name of a size (`size`) and not"),
     ],
 )
@@ -120,7 +120,7 @@ def test_functions_and_commands_take_the_name(box, capsys):
     source = open_source(NAME)
     assert source.record["data"]["num_records"] and source.step == 12
     for words, shown in (
-        (("predict", NAME, MASKED), " %"),
+        (("fill-mask", NAME, MASKED), " %"),
         (("embed", NAME, "A ferry.", "A boat.", "--out", "v.npy"), "v.npy"),
         (("similar", "v.npy", "A ship."), "A boat."),
         (("convert", NAME, "google", "--to", "google"), "google"),
@@ -164,7 +164,7 @@ def test_the_layers_of_the_box_are_the_same_objects_called_again():
 def test_the_readme_prints_the_first_answer_of_the_box(capsys):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     command, printed = re.search(
-        r"^\$ albert-keras (predict .*)\n((?:.+\n){2})", readme, re.M
+        r"^\$ albert-keras (fill-mask .*)\n((?:.+\n){2})", readme, re.M
     ).groups()
     assert main(shlex.split(command)) == 0
     printed, found = (text.splitlines() for text in (printed, capsys.readouterr().out))

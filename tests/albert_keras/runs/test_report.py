@@ -149,7 +149,7 @@ def test_only_its_own_page_is_replaced(folder, tmp_path):
 
 def test_a_run_that_is_damaged_has_no_page(folder, capsys):
     assert main(["runs", "report", str(folder / "tuned"), "--data", str(folder)]) == 2
-    assert "`--data` must be given only for a pre-training run" in capsys.readouterr().err
+    assert "`data` must be given only for a pre-training run" in capsys.readouterr().err
     (folder / "a" / "run.json").write_text("{")
     assert main(["runs", "report", str(folder / "a")]) == 2
     assert "run.json` is damaged" in capsys.readouterr().err
