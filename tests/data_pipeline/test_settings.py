@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from data_pipeline.settings import Rule, Settings, SettingsError, option, options_of
+from data_pipeline.settings import Rule, Settings, SettingsError, did_you_mean, option, options_of
 
 
 class Inner(Settings):
@@ -83,3 +83,10 @@ def test_a_truth_value_is_no_number():
         "`size` must be a number. Received: True.",
         "`rate` must be a number. Received: False.",
     ]
+
+
+@pytest.mark.parametrize("word", ["label\u00a0", "la\u200bbel", "label ", "l\u00adabel"])
+def test_words_that_look_equal_are_shown_so_that_the_difference_is_seen(word):
+    hint = f"Did you mean 'label'? They differ in what is not seen. Received: {word!a}."
+    assert hint in did_you_mean(word, ["text", "label"])
+    assert did_you_mean("labl", ["text", "label"]) == ". Did you mean `label`?"
