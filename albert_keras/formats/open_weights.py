@@ -27,8 +27,8 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.vocabulary import (
     Vocabulary,
     check_digest,
-    read_vocabulary,
     stored_vocabulary,
+    vocabulary_at,
 )
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -61,7 +61,7 @@ def open_weights(
             fine-tuned run the best one.
         albert_config: A JSON file or a name such as "albert-base". None takes the one stored beside
             the weights; a given one may differ from it in dropout and attention only.
-        tokenizer: Folder or file of a vocabulary, see `read_vocabulary`; None takes the one stored
+        tokenizer: A tokenizer or a model, see `load_tokenizer`; None takes the one stored
             beside the weights.
 
     Returns:
@@ -195,4 +195,4 @@ def _given(tokenizer) -> Vocabulary | None:
     if tokenizer is None:
         return None
     is_object = isinstance(tokenizer, Tokenizer)
-    return Vocabulary(tokenizer, "") if is_object else read_vocabulary(tokenizer)
+    return Vocabulary(tokenizer, "") if is_object else vocabulary_at(tokenizer)

@@ -75,14 +75,19 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     Example:
         load_tokenizer("albert-mini-en").encode("The ship sailed.")
     """
+    return vocabulary_at(path).tokenizer
+
+
+def vocabulary_at(path: str | Path) -> Vocabulary:
+    """Returns the vocabulary that `load_tokenizer` loads."""
     folder = find_model(path)
     place = find(folder)
     if place is None:
-        return read_vocabulary(folder).tokenizer
+        return read_vocabulary(folder)
     vocabulary = stored_vocabulary(place)
     if vocabulary is None:
         raise InputError(f"`{path}` has no tokenizer.", Mistake.NO_TOKENIZER)
-    return vocabulary.tokenizer
+    return vocabulary
 
 
 def stored_vocabulary(place: Place) -> Vocabulary | None:

@@ -7,6 +7,7 @@ import pytest
 import sentencepiece
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.vocabulary import (
     files_for,
     load_tokenizer,
@@ -41,6 +42,7 @@ def test_the_tokenizer_of_a_model_is_found(tiny_run):
     for below in ("", "tokenizer", "checkpoints/step-00000012"):
         assert load_tokenizer(tiny_run / below).digest == expected
     assert load_tokenizer("albert-mini-en").vocab_size > 1000
+    assert open_weights(tiny_run, tokenizer=tiny_run).tokenizer.digest == expected
 
 
 def test_settings_of_transformers_are_heeded(official_model):
