@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import Step, TextColumn
 from albert_keras.cli.output import shell
@@ -64,6 +65,7 @@ def embed(
       overwrite: Replace the files of --out.
     """
     given["layers"] = _parse_layers(layers)
+    check_files(file)
     if texts or file is None:
         given["texts"] = itertools.chain.from_iterable(text_batches(texts))
     from albert_keras.texts.embed import embed as embed_texts

@@ -11,7 +11,7 @@ from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import DataDir, Encoding, SkipBadRows
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
-from albert_keras.formats.detection import detect
+from albert_keras.formats.detection import EXPORT_RECORD, detect, read_export_record
 from albert_keras.report import count_of, percent
 from albert_keras.tasks.answer_table import check_out, check_request, is_answer_table, with_answers
 from data_pipeline.errors import InputError, Mistake
@@ -115,6 +115,11 @@ def _finetuned(model):
     if place.kind == "export":
         from albert_keras.serving.predictor import read_task
 
+        if not read_export_record(place.path):
+            raise InputError(
+                f"`{model}` is a SavedModel of another program: it has no {EXPORT_RECORD}, which "
+                f"says what it is for. {_WANTED}"
+            )
         is_finetuned = read_task(place.path) is not None
     else:
         is_finetuned = place.run_kind == "finetuning"

@@ -39,7 +39,7 @@ KINDS = {
     "run": f"the folder of a run ({RUN_RECORD})",
     "fine-tuning": f"the folder of a fine-tuning ({RESULTS}, seed-*/{RUN_RECORD})",
     "export": f"an export or one of its versions ({EXPORT_RECORD}, saved_model.pb)",
-    "keras": "a `.keras` file of this package",
+    "keras": "a `.keras` file",
     "checkpoint": "a TensorFlow checkpoint or its folder (*.index), with albert_config.json",
     "google-bert": "a checkpoint of google-research/bert (*.index, bert_config.json)",
     "hugging-face": "a folder of Hugging Face (config.json, model.safetensors)",

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Context, Option
 
-from albert_keras.cli.arguments import read_values
+from albert_keras.cli.arguments import check_task_files, read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import Assignments, CorpusFormat, TokenizerPath, refuse
 from albert_keras.report import Finding, bytes_text, count_of, percent
@@ -121,6 +121,7 @@ def _check_task(flags, tokenizer, assignments):
         )
     given = {paths[keyword][0]: value for keyword, value in flags.items()}
     config = TaskConfig(**values.get("task", {}) | given)
+    check_task_files(config)
     from albert_keras.formats.vocabulary import load_tokenizer
     from albert_keras.tasks.example_report import report_task
     from albert_keras.tasks.kinds import build_task

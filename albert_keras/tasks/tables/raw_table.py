@@ -22,8 +22,10 @@ from albert_keras.tasks.tables.lines import (
 )
 from albert_keras.tasks.tables.rows import Row, is_number, remark
 from data_pipeline.errors import InputError, Mistake
+from data_pipeline.file_kinds import HTML, WIDE
 from data_pipeline.limits import check_columns, parse_json, unique
 from data_pipeline.settings import did_you_mean
+from data_pipeline.text import storage
 
 JSON_ENDINGS = (".jsonl", ".json")
 #: A line that is a text and what is known of it, not an array of objects.
@@ -86,6 +88,7 @@ def read_raw_table(
         names = list(map(str, columns))
         return RawTable([], names, without_last_blanks(object_rows(path, encoding, names)))
     if ending not in USUAL_DELIMITERS:
+        storage.open_to_read(path, takes=(HTML, *WIDE)).close()  # names its kind
         raise InputError(
             f"`{path}` must end in .tsv, .txt, .csv, .jsonl or .json.", Mistake.FILE_ENDING
         )
