@@ -1,7 +1,6 @@
 """The command line `albert-keras`. TensorFlow is not imported before a command runs."""
 
 import os
-import re
 import sys
 
 import typer
@@ -94,14 +93,9 @@ def main(argv=None):
         input; 3 training diverged; 4 a server returned wrong answers; 130 or 143 interrupted.
     """
     _open_standard_streams()
-    if argv is None and (sys.getfilesystemencoding() != "utf-8" or sys.flags.optimize > 1):
-        # TensorFlow takes names of files in UTF-8 only; in UTF-8 mode Python does the same. Help
-        # texts and TensorFlow need docstrings, which -OO removes.
-        count = len(sys.orig_argv) - len(sys.argv) + 1
-        options = [re.sub("^-O*(?=[A-Za-z]|$)", "-", word) for word in sys.orig_argv[:count]]
-        command = [word for word in options if word != "-"] + sys.argv[1:]
-        changes = {"PYTHONUTF8": "1", "PYTHONOPTIMIZE": ""}
-        os.execve(sys.executable, command, os.environ | changes)
+    if argv is None and sys.getfilesystemencoding() != "utf-8":
+        # TensorFlow takes names of files in UTF-8 only; in UTF-8 mode Python does the same.
+        os.execve(sys.executable, sys.orig_argv, os.environ | {"PYTHONUTF8": "1"})
     argv = sys.argv[1:] if argv is None else argv
     try:
         with ending_in_time():
@@ -113,8 +107,7 @@ def main(argv=None):
         return EXIT_CODE
     except Exception as error:
         if isinstance(error, USAGE_ERRORS):
-            message = error.message.removeprefix("Value error, ")  # of pydantic
-            error.message = printable(message)
+            error.message = printable(error.message)
             error.show()
             return error.exit_code
         return report_error(error, debug="--debug" in argv)

@@ -50,11 +50,7 @@ class _GivenOnce:
 
 
 class _Command(_GivenOnce, typer.core.TyperCommand):
-    def format_options(self, ctx, formatter):
-        for one in self.params:
-            if one.param_type_name == "argument":  # typer would add a type of Python
-                one.display_type_rich = lambda ctx: None
-        super().format_options(ctx, formatter)
+    """A command of `App`."""
 
 
 class _Group(_GivenOnce, typer.core.TyperGroup):

@@ -89,14 +89,6 @@ def test_commands_work_without_standard_streams(closed, tmp_path):
     assert len(files) == 2 and not any(b"vocabulary of" in one.read_bytes() for one in files)
 
 
-@pytest.mark.parametrize("options", [["-OO", "-m"], ["-OOm"]])
-def test_commands_start_without_docstrings(options):
-    command = [sys.executable, *options, "albert_keras", "vocab", "--help"]
-    assert b"Train a vocabulary on your text" in subprocess.check_output(command)
-    code = "from albert_keras.cli import main; main(['--version'])"
-    assert b"albert-keras" in subprocess.check_output([sys.executable, "-OO", "-c", code])
-
-
 def test_a_limit_of_the_size_of_files_is_one_line_with_the_file(tmp_path):
     (tmp_path / "corpus.txt").write_text("The cat sat on the mat. " * 20)
     command = [sys.executable, "-m", "albert_keras", "vocab", "--size", "99"]
