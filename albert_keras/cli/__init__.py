@@ -69,19 +69,6 @@ def _root(version: bool = typer.Option(False, "--version", help="Show the versio
         raise typer.Exit()
 
 
-def _open_standard_streams():
-    """Opens the standard streams that are closed, as services may start a program.
-
-    Otherwise the next files would get their numbers, and the messages of libraries.
-    """
-    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
-        os.set_inheritable(descriptor, True)
-    os.close(descriptor)
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))
-
-
 def main(argv=None):
     """Runs the command line.
 
@@ -92,7 +79,6 @@ def main(argv=None):
         int. Exit code: 0 success; 1 internal error, or a problem that `doctor` found; 2 invalid
         input; 3 training diverged; 4 a server returned wrong answers; 130 or 143 interrupted.
     """
-    _open_standard_streams()
     if argv is None and sys.getfilesystemencoding() != "utf-8":
         # TensorFlow takes names of files in UTF-8 only; in UTF-8 mode Python does the same.
         os.execve(sys.executable, sys.orig_argv, os.environ | {"PYTHONUTF8": "1"})

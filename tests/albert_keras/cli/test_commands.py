@@ -78,17 +78,6 @@ def test_names_of_files_are_utf_8_in_any_locale(tmp_path):
     assert done.returncode == 2 and b"b\\u00fccher" in done.stderr
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
-def test_commands_work_without_standard_streams(closed, tmp_path):
-    (tmp_path / "corpus.txt").write_text("The cat sat on the mat. " * 20)
-    command = [sys.executable, "-m", "albert_keras", "vocab", "--kind", "bpe", "--size", "262"]
-    command += ["--corpus", tmp_path / "corpus.txt", "--out", tmp_path / "vocabulary"]
-    shell = ["sh", "-c", f'exec "$@" {closed}', "sh", *command]
-    assert subprocess.run(shell, stdin=subprocess.PIPE, capture_output=True).returncode == 0
-    files = sorted(tmp_path.joinpath("vocabulary").iterdir())
-    assert len(files) == 2 and not any(b"vocabulary of" in one.read_bytes() for one in files)
-
-
 def test_a_limit_of_the_size_of_files_is_one_line_with_the_file(tmp_path):
     (tmp_path / "corpus.txt").write_text("The cat sat on the mat. " * 20)
     command = [sys.executable, "-m", "albert_keras", "vocab", "--size", "99"]
