@@ -112,17 +112,15 @@ def predict(
 def _finetuned(model):
     """Returns the Place of a fine-tuned model; InputError for another one."""
     place = detect(model, _KINDS, _WANTED)
+    is_finetuned = place.run_kind == "finetuning"
     if place.kind == "export":
-        from albert_keras.serving.predictor import read_task
-
-        if not read_export_record(place.path):
+        record = read_export_record(place.path)
+        if not record:
             raise InputError(
                 f"`{model}` is a SavedModel of another program: it has no {EXPORT_RECORD}, which "
                 f"says what it is for. {_WANTED}"
             )
-        is_finetuned = read_task(place.path) is not None
-    else:
-        is_finetuned = place.run_kind == "finetuning"
+        is_finetuned = bool(record.get("task"))
     if not is_finetuned:
         raise InputError(
             f"`{model}` is a pre-trained model, which has learned no task. Fine-tune it with "
@@ -203,7 +201,7 @@ def _line_inputs(task, arriving, fields):
         except InputError as error:
             raise InputError(f"Line {number} of stdin: {error}") from error
         if example.id in ids:
-            raise InputError(f"Inputs must have different ids. Received twice: {example.id!r}.")
+            raise InputError(f"Line {number} of stdin repeats the id {example.id!r}.")
         ids.add(example.id)
         return known_fields(example), example
 

@@ -21,7 +21,6 @@ from albert_keras.cli.output import shell
 from albert_keras.formats.detection import detect
 from albert_keras.report import percent
 from albert_keras.training.config import PretrainingConfig
-from data_pipeline.errors import InputError
 
 
 @command(
@@ -65,10 +64,6 @@ def pretrain(
     """
     settings = PretrainingConfig.of(read_values(config, assignments), **flags)
     check_records(data, eval_data, *(stage.data for stage in settings.stages))
-    if init_from == "random":
-        raise InputError(
-            "`--init-from` must be a path. Received: random. Omit it to start from random weights."
-        )
     if init_from is not None:
         init_from = detect(init_from)
     elif settings.training.time_budget is not None:  # otherwise the weights determine the model

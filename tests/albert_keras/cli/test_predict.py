@@ -72,19 +72,19 @@ def test_lines_of_stdin_are_texts_or_objects_and_answered_alike_by_run_and_expor
     assert len(shown) == 2 and shown[1].endswith("  Snow. | Wind.")
 
 
+def test_an_id_that_is_repeated_is_named_with_its_line(places, monkeypatch, capsys):
+    lines = b'{"text": "Rain.", "id": "a"}\n\n{"text": "Fog.", "id": "a"}\n'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    assert main(["predict", str(places[1]), *PAIR]) == 2
+    assert "error: Line 3 of stdin repeats the id 'a'.\n" in capsys.readouterr().err
+
+
 def test_an_export_needs_neither_run_nor_training_file(ask, places, tmp_path):
     moved = shutil.copytree(places[1], tmp_path / "elsewhere")
     record = json.loads((moved / "2" / "export.json").read_text())
     record["task"]["config"]["train"] = "/nowhere/train.tsv"
     (moved / "2" / "export.json").write_text(json.dumps(record))
     assert ask("Rain.", *PAIR, of=moved) == ask("Rain.", *PAIR)
-
-
-def test_an_older_export_without_kind_is_taken_for_what_its_run_was(tmp_path, capsys):
-    (tmp_path / "1").mkdir()
-    (tmp_path / "1" / "export.json").write_text('{"step": 1, "run": {"kind": "pretraining"}}')
-    assert main(["predict", str(tmp_path), "a", *PAIR]) == 2
-    assert "is a pre-trained model, which has learned no task" in capsys.readouterr().err
 
 
 def test_a_pretrained_export_fills_masks_and_orders_sentences(tmp_path, monkeypatch, capsys):
