@@ -11,7 +11,6 @@ from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.teaching import Teaching
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.training.pretrain import PretrainingResult, pretrain
-from albert_keras.training.scored_model import check_records
 from albert_keras.training.stages import stages_of
 from albert_keras.training.strategy import build_strategy
 from data_pipeline.records.record_files import RecordFiles
@@ -63,8 +62,11 @@ def distill(
     student = config.albert_config(records.info.vocab_size)
     opened = open_weights(teacher, teacher_step, albert_config, tokenizer)
     teaching = Teaching(opened, config, student, strategy)
+    shape = opened.albert_config
     for stage in stages_of(config, records, student):
-        check_records(stage.records, str(opened), opened.albert_config, opened.tokenizer.digest)
+        stage.records.check_for(
+            opened, shape.vocab_size, shape.max_position_embeddings, opened.tokenizer.digest
+        )
     return pretrain(
         data,
         out,

@@ -15,7 +15,7 @@ from albert_keras.training.config import PretrainingConfig, TrainingConfig
 from albert_keras.training.fitting import RunContext
 from albert_keras.training.record_source import RecordSource, dynamic_masking, step_flops
 from albert_keras.training.stage_plan import StagePlan, stage_ends
-from data_pipeline.errors import InputError, Mistake
+from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import uses_dynamic_masks
 from data_pipeline.records.record_files import RecordFiles
 
@@ -46,7 +46,8 @@ def stages_of(
             or if records, settings and model do not fit together.
     """
     training = config.training
-    check_shape(records, albert_config)
+    shape = albert_config.vocab_size, albert_config.max_position_embeddings
+    records.check_for(config.size, *shape)
     stages = with_settings(_opened(config, records), config)
     if config.stages:
         shares = [stage.share for stage in config.stages]
@@ -60,8 +61,9 @@ def stages_of(
             raise _in_stage(error, number, stages) from error
     others = [stage.records for stage in stages] + ([] if held_out is None else [held_out])
     for other in others:
-        _check_alike(records, other, any_objective=training.sentence_order_weight == 0)
-        check_shape(other, albert_config)
+        other.check_for(config.size, *shape, records.info.tokenizer_digest)
+        if training.sentence_order_weight > 0:
+            _check_objective(records, other)
     return stages
 
 
@@ -106,38 +108,13 @@ def _in_stage(error, number, stages):
     return error if len(stages) == 1 else InputError(f"Stage {number + 1}: {error}")
 
 
-def check_shape(records: RecordFiles, albert_config: AlbertConfig):
-    """Raises InputError if a model cannot read records."""
-    info = records.info
-    if info.max_seq_length > albert_config.max_position_embeddings:
-        raise InputError(
-            "The length of the records must not exceed `model.max_position_embeddings`. "
-            f"Received: {info.max_seq_length} (dataset_info.json) and "
-            f"{albert_config.max_position_embeddings}. Rebuild the data, or enlarge the model with "
-            f"`model.max_position_embeddings={info.max_seq_length}`.",
-            Mistake.TOO_LONG,
-        )
-    if info.vocab_size != albert_config.vocab_size:
-        raise InputError(
-            "`model.vocab_size` must be the vocabulary size of the records' tokenizer. "
-            f"Received: {albert_config.vocab_size} and {info.vocab_size} (dataset_info.json)."
-        )
-
-
-def _check_alike(records, other, any_objective):
-    """Raises InputError unless others have the tokenizer and the objective of the run's records."""
-    ours, theirs = records.info, other.info
-    digests = {ours.tokenizer_digest, theirs.tokenizer_digest} - {None}  # None is unknown
-    if len(digests) > 1:
-        raise InputError(
-            f"`{other.folder}` must be built with the tokenizer of `{records.folder}`. Build the "
-            f"records with `tokenizer={records.folder}/tokenizer`.",
-            Mistake.OTHER_TOKENIZER,
-        )
-    if ours.objective != theirs.objective and not any_objective:
+def _check_objective(records, other):
+    """Raises InputError unless other records have the objective of the run's records."""
+    ours, theirs = records.info.objective, other.info.objective
+    if ours != theirs:
         raise InputError(
             f"`{other.folder}` must have the objective of `{records.folder}`. Received: "
-            f"{theirs.objective} and {ours.objective}. Build the records with the same objective, "
+            f"{theirs} and {ours}. Build the records with the same objective, "
             "or use `training.sentence_order_weight=0`, which trains masked tokens alone."
         )
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import google_crc32c
 import numpy as np
 
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import naming
 from data_pipeline.limits import check_regular_file
 from data_pipeline.records.dataset_info import DatasetInfo
@@ -228,6 +228,44 @@ class RecordFiles:
     def of(cls, records: "RecordFiles | str | Path") -> "RecordFiles":
         """Returns records as they are, or the records of a folder."""
         return records if isinstance(records, RecordFiles) else cls(records)
+
+    def check_for(
+        self,
+        model: str | Path,
+        vocab_size: int,
+        max_length: int,
+        tokenizer_digest: str | None = None,
+    ) -> None:
+        """Raises InputError unless a model can read the records.
+
+        They must be built with the tokenizer of the model and be no longer than its positions.
+
+        Args:
+            model: The model, as it is named in a message.
+            vocab_size: Pieces of its vocabulary.
+            max_length: Positions that it has.
+            tokenizer_digest: Of its tokenizer; None if it is not known.
+        """
+        info, problem = self.info, None
+        if info.vocab_size != vocab_size:
+            problem = f"{info.vocab_size} pieces, not {vocab_size}"
+        elif None not in (tokenizer_digest, info.tokenizer_digest):
+            if tokenizer_digest != info.tokenizer_digest:
+                problem = "another one of the same size"
+        if problem is not None:
+            raise InputError(
+                f"`{self.folder}` must be built with the tokenizer of `{model}`. Received: "
+                f"{problem}. Build the records with that tokenizer.",
+                Mistake.OTHER_TOKENIZER,
+            )
+        if info.max_seq_length > max_length:
+            raise InputError(
+                f"The records of `{self.folder}` must have at most {max_length} tokens, the "
+                f"positions of `{model}`. Received: {info.max_seq_length}. Build the records with "
+                f"`max_seq_length={max_length}`, or train a model with "
+                f"`model.max_position_embeddings={info.max_seq_length}`.",
+                Mistake.TOO_LONG,
+            )
 
     @contextlib.contextmanager
     def failures_named(self) -> Iterator[None]:

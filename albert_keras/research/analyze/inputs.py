@@ -12,7 +12,6 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.pair_features import encode_texts, lay_out, single_texts
 from albert_keras.texts.reading import in_chunks, read_texts
-from albert_keras.training.scored_model import check_records
 from data_pipeline.config import MaskingConfig
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MaskingVocabulary, mask_ngrams
@@ -166,7 +165,10 @@ class AnalysisData:
         """Raises InputError unless the model can read the data."""
         if self._records is None:
             return
-        check_records(self._records, model.label, model.config, model.tokenizer.digest)
+        shape = model.config
+        self._records.check_for(
+            model.label, shape.vocab_size, shape.max_position_embeddings, model.tokenizer.digest
+        )
 
     def batches(self, model: AnalyzedModel) -> Iterator[dict[str, np.ndarray]]:
         """Yields the inputs of a model.

@@ -2,14 +2,9 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
-
-import pytest
 
 from albert_keras.cli.output import report_error
-from albert_keras.config import AlbertConfig
 from albert_keras.training.errors import TrainingDiverged
-from albert_keras.training.scored_model import check_records
 from data_pipeline.errors import DOCUMENT, InputError, Mistake
 from data_pipeline.settings import Problem, SettingsError
 from tests.repository import ROOT, needs_repository
@@ -44,11 +39,3 @@ def test_the_number_is_in_the_last_line(capsys):
 def test_a_run_that_diverged_has_a_number(capsys):
     assert report_error(TrainingDiverged(Path("run"), 5, 100, [1, 2]), debug=False) == 3
     assert capsys.readouterr().err.endswith("AK309: see docs/errors.md\n")
-
-
-def test_records_of_another_tokenizer_have_a_number():
-    info = SimpleNamespace(vocab_size=8000, tokenizer_digest="b")
-    records = SimpleNamespace(folder=Path("records"), info=info)
-    with pytest.raises(InputError) as raised:
-        check_records(records, "run", AlbertConfig(vocab_size=8000), "a")
-    assert raised.value.mistakes == (Mistake.OTHER_TOKENIZER,)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from albert_keras.training.evaluate import evaluate
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, Mistake
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_files import RecordFiles
@@ -67,8 +67,9 @@ def test_records_of_another_tokenizer_are_refused(copied_run, held_out_records, 
     records = shutil.copytree(held_out_records, tmp_path / "records")
     info = DatasetInfo.load(records)
     info.replace(tokenizer_digest="another").save(records)
-    with pytest.raises(InputError, match="another one of the same size"):
+    with pytest.raises(InputError, match="another one of the same size") as caught:
         evaluate(copied_run, records)
+    assert caught.value.mistakes == (Mistake.OTHER_TOKENIZER,)
     info.replace(vocab_size=300).save(records)
     with pytest.raises(InputError, match="300 pieces, not 307"):
         evaluate(copied_run, records)

@@ -134,7 +134,7 @@ def test_stages_without_changes_read_what_a_run_without_stages_reads(
         ([{}, {"data": "other tokenizer"}], "other tokenizer` must be built with the tokenizer of"),
         (
             [{}, {"data": "too long"}],
-            "must not exceed `model.max_position_embeddings`. Received: 128",
+            "too long` must have at most 64 tokens, the positions of .* Received: 128",
         ),
         ([{}, {"data": "no labels"}], "must have the objective of .* Received: none and sop"),
         ([{}, {"data": "short", "mask_rate": 0.9}], "Stage 2: `training.mask_rate` 0.9 of 16"),
