@@ -1,5 +1,6 @@
 """A run in this process: created or resumed, with the same result on all workers, and trained."""
 
+import contextlib
 import functools
 import logging
 import time
@@ -31,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 #: The report of what was loaded into the first weights, beside `run.json`.
 LOADED = "loaded.json"
-#: More steps than any run has, for Keras if the clock ends the run, and without `max_steps`.
+#: More steps than any run has, for Keras if the clock ends the run.
 _ENDLESS = 10**9
 
 
@@ -145,6 +146,34 @@ def checkpoint_variables(training_step: ObjectiveModel) -> dict[str, tf.Variable
     return variables | training_step.state
 
 
+class SingleStage:
+    """The only stage of a run that has no `Stages`, with the same methods."""
+
+    def __init__(self, context: RunContext):
+        self._source = context.source
+        self.plan = StagePlan.of_one(context.training.steps)
+
+    @property
+    def failure(self) -> Exception | None:
+        """The error that occurred while the data were read."""
+        return self._source.failure
+
+    def state(self) -> dict:
+        """Returns nothing: a checkpoint of such a run does not describe its stage."""
+        return {}
+
+    def resume(self, context: RunContext):
+        """Does nothing."""
+
+    def begin(self, number: int, context: RunContext, step: int) -> Any:
+        """Returns the data of the run."""
+        return self._source
+
+    def numbers(self, step: int):
+        """Returns the numbers of the records seen after this number of steps: int64 [B]."""
+        return self._source.numbers(step)
+
+
 def fit(
     context: RunContext,
     scores=None,
@@ -156,7 +185,7 @@ def fit(
     """Trains until the last step of a run, a signal, or the end of its time.
 
     Each stage is a `fit` of Keras; model, optimizer, schedule, means and callbacks are the same in
-    all of them.
+    all of them. `Progress` says what ends a run.
 
     Args:
         scores: keras Callback or None. Scores the model regularly: its `score` (lower is better) at
@@ -176,92 +205,108 @@ def fit(
     Raises:
         TrainingStopped, TrainingDiverged, WorkerLost, InputError: See `pretrain`.
     """
-    strategy, run, training = context.strategy, context.run, context.training
-    model, writes, progress = context.training_step, context.is_chief, context.progress
-    first_step = progress.first_step
-    limit = _ENDLESS if max_steps is None else first_step + max_steps
-    plan, source = StagePlan.of_one(training.steps), context.source
-    if stages is not None:
-        stages.resume(context)
-        plan, source = stages.plan, stages
-    budget = _follow_budget(context, plan, clock)
-    last_step = min(_last_step(context, budget), limit)
-    if first_step >= last_step:
+    run, model, progress = context.run, context.training_step, context.progress
+    stages = SingleStage(context) if stages is None else stages
+    stages.resume(context)
+    budget = _follow_budget(context, stages.plan, clock)
+    progress.last_step = _last_step(context, budget)
+    if max_steps is not None:
+        progress.limit = progress.first_step + max_steps
+    if progress.step >= progress.end:
         logger.info("`%s` is complete, there is nothing left to train", run.path)
-        return first_step
+        return progress.step
 
-    # === Callbacks: report, score, those of the user, save ===
-    report = Report(
-        run.path,
+    saving = _save_checkpoints(context, scores, stages, budget)
+    skipped_before = int(model.guard.consecutive_skips.numpy())
+    diverged = StopWhenDiverged(
+        run.path, progress, stages.numbers, skipped_before, context.is_chief
+    )
+    first: list = [_report(context, stages.plan, budget)]
+    last: list = [diverged, saving]
+    if scores is not None:
+        first.append(scores)
+    if budget is not None:
+        last.append(budget)
+    every = getattr(context.training, "evaluate_every", None) or context.training.steps
+    run_callbacks = RunCallbacks(progress, first, callbacks, last, every)
+    model.has_full_logs = True
+    with saving, doing(lambda: _place(progress)), _named_failures(context, stages):
+        _fit_stages(context, stages, run_callbacks, has_budget=budget is not None)
+        run_callbacks.end()
+        saving.save_now()  # if `max_steps` ended it before the end of the run
+    if diverged.numbers is not None:
+        skipped = int(model.guard.consecutive_skips.numpy())
+        raise TrainingDiverged(run.path, saving.saved, skipped, diverged.numbers)
+    if any_of(context.strategy, saving.stopped_by is not None):
+        raise TrainingStopped(run.path, saving.saved, saving.stopped_by)
+    if progress.step < progress.end:
+        logger.info("the run ended at step %d of %d", progress.step, progress.end)
+    return progress.step
+
+
+def _fit_stages(context, stages, run_callbacks, has_budget):
+    """Calls the `fit` of Keras for each stage that has steps left, until something ends the run."""
+    progress, plan = context.progress, stages.plan
+    for number in range(plan.number_at(progress.step), len(plan)):
+        if plan.ends[number] <= progress.step:  # changed settings may leave no step
+            continue
+        part = stages.begin(number, context, progress.step)
+        run_callbacks.begin_stage(part.positions_per_step, part.flops(context.training_step))
+        end = _ENDLESS if has_budget else plan.ends[number]  # the clock ends the stage
+        context.training_step.fit(
+            part.batches(context.strategy, progress.step),
+            epochs=1,
+            steps_per_epoch=min(end, progress.limit) - progress.step,
+            callbacks=[run_callbacks],
+            verbose=0,
+        )
+        if progress.is_stopping or progress.step >= progress.limit:
+            return
+
+
+def _report(context, plan, budget):
+    training, model, writes = context.training, context.training_step, context.is_chief
+    return Report(
+        context.run.path,
         training.report_every,
-        progress,
+        context.progress,
         model.optimizer.schedule,
-        peak_flops=_peak_flops(strategy, training) if writes else None,
+        peak_flops=_peak_flops(context.strategy, training) if writes else None,
         waited=lambda: model.waited,
         writes=writes,
         plan=plan,
         budget=budget,
     )
 
+
+def _save_checkpoints(context, scores, stages, budget):
+    progress, model, plan = context.progress, context.training_step, stages.plan
+
     def save(step):
-        if not writes:  # all workers have the same values
+        if not context.is_chief:  # all workers have the same values
             return
-        state = {} if budget is None else {"budget": budget.state()}
-        if stages is not None:
-            state["stages"] = stages.state()
+        state = stages.state()
+        if budget is not None:
+            state["budget"] = budget.state()
         is_in_last_stage = plan.number_at(step - 1) == len(plan) - 1
         score = _score(scores, progress, is_in_last_stage)
-        run.checkpoints.save(step, checkpoint_variables(model), state, *score)
+        context.run.checkpoints.save(step, checkpoint_variables(model), state, *score)
 
-    saving = SaveCheckpoints(
-        save, training.checkpoint_every, progress, agree=functools.partial(any_of, strategy)
-    )
-    skipped_before = int(model.guard.consecutive_skips.numpy())
-    diverged = StopWhenDiverged(run.path, progress, source.numbers, skipped_before, writes)
-    first: list = [report] if scores is None else [report, scores]
-    last: list = [diverged, saving] if budget is None else [diverged, saving, budget]
-    every = getattr(training, "evaluate_every", None) or training.steps
-    run_callbacks = RunCallbacks(progress, first, callbacks, last, every)
+    agree = functools.partial(any_of, context.strategy)
+    return SaveCheckpoints(save, context.training.checkpoint_every, progress, agree)
 
-    # === Training ===
-    model.has_full_logs = True
-    with saving, doing(lambda: _place(progress)):
-        try:
-            for number in range(plan.number_at(first_step), len(plan)):
-                if plan.ends[number] <= progress.step:  # changed settings may leave no step
-                    continue
-                part = context.source
-                if stages is not None:
-                    part = stages.begin(number, context, progress.step)
-                positions = part.positions_per_step
-                run_callbacks.begin_stage(positions, part.flops(model))
-                end = min(_ENDLESS if budget else plan.ends[number], limit)
-                model.fit(
-                    part.batches(strategy, progress.step),
-                    epochs=1,
-                    steps_per_epoch=end - progress.step,
-                    callbacks=[run_callbacks],
-                    verbose=0,
-                )
-                if saving.stopping or progress.step < plan.ends[number] or progress.step >= limit:
-                    break
-            run_callbacks.end()
-            saving.save_now()  # if `max_steps` ended it earlier than planned
-        except tf.errors.OpError as error:
-            if source.failure is not None:
-                raise source.failure from error
-            if isinstance(error, tf.errors.ResourceExhaustedError):
-                raise _out_of_memory(strategy, training) from error
-            raise
-    if diverged.numbers is not None:
-        skipped = int(model.guard.consecutive_skips.numpy())
-        raise TrainingDiverged(run.path, saving.saved, skipped, diverged.numbers)
-    if any_of(strategy, saving.stopped_by is not None):
-        raise TrainingStopped(run.path, saving.saved, saving.stopped_by)
-    last_step = min(progress.last_step, limit)
-    if progress.step < last_step:
-        logger.info("the run ended at step %d of %d", progress.step, last_step)
-    return progress.step
+
+@contextlib.contextmanager
+def _named_failures(context, stages):
+    """Raises what went wrong in place of the error in which TensorFlow wraps it."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        if stages.failure is not None:
+            raise stages.failure from error
+        if isinstance(error, tf.errors.ResourceExhaustedError):
+            raise _out_of_memory(context.strategy, context.training) from error
+        raise
 
 
 def _place(progress):

@@ -1,5 +1,6 @@
 """What the callbacks of a run know of each other, and several calls of `fit` as a single one."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,14 +20,21 @@ _REFUSED = {
 
 
 class Progress:
-    """How far a run is, the same object for all callbacks of the run; `RunCallbacks` counts.
+    """How far a run is and what ends it, the same object for all callbacks of the run.
+
+    No callback sets `model.stop_training`. It changes `last_step`, or sets `stop_soon` or
+    `stage_is_over`; `SaveCheckpoints` turns the `stop_soon` of any worker into `is_stopping` on all
+    of them; and `RunCallbacks`, which counts the steps, ends the `fit` of Keras.
 
     Attributes:
         first_step: int. Steps done before this process.
         last_step: int. The step that ends the run; callbacks may change it during training.
+        limit: int or float. The step that ends this call, though the run may have more.
         step: int. Steps done; several, if one execution makes several steps, since `before`.
         save_soon: bool. Whether a callback asks for a checkpoint at the end of this execution.
         stop_soon: bool. Whether a callback asks to save and to end the run, as a signal does.
+        is_stopping: bool. Whether the run is saved and ends now, as all workers have agreed.
+        stage_is_over: bool. Whether the stage ends now because its time is used.
         line: dict. The newest report in the log; empty until there is one in this process.
         results: dict. The newest scores on held-out records; empty until there are any.
     """
@@ -34,13 +42,20 @@ class Progress:
     def __init__(self, first_step: int, last_step: int):
         self.first_step = self.before = self.step = first_step
         self.last_step = last_step
+        self.limit = math.inf
         self.save_soon = self.stop_soon = False
+        self.is_stopping = self.stage_is_over = False
         self.line: dict[str, Any] = {}
         self.results: dict[str, float] = {}
 
     def reach(self, step: int):
         """Notes that an execution has ended with a step."""
         self.before, self.step = self.step, step
+
+    @property
+    def end(self):
+        """int. The step that ends this call, as far as is known now."""
+        return min(self.last_step, self.limit)
 
     def is_at(self, every: int) -> bool:
         """Returns whether the newest execution reached or passed a multiple of `every`, or the end
@@ -60,8 +75,8 @@ class RunCallbacks(keras.callbacks.Callback):
 
     For all of them, training begins and ends only once, and batches are counted across all calls.
     The callbacks of a user see one epoch for each interval between two evaluations: at its end they
-    receive the means and scores of `Progress.logs`. If one of them sets `model.stop_training`, the
-    run is saved and ends.
+    receive the means and scores of `Progress.logs`. If one of them sets `model.stop_training`, as
+    callbacks of Keras do, the run is saved and ends.
 
     Args:
         progress: Progress. Counts the steps before any callback sees them.
@@ -87,6 +102,7 @@ class RunCallbacks(keras.callbacks.Callback):
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
         """Begins a stage for the callbacks that have a method of this name."""
+        self._progress.stage_is_over = False
         for callback in self._all:
             if hasattr(callback, "begin_stage"):
                 callback.begin_stage(positions_per_step, flops_per_step)
@@ -140,6 +156,8 @@ class RunCallbacks(keras.callbacks.Callback):
             progress.stop_soon = True
         for callback in self._last:
             callback.on_train_batch_end(number, logs)
+        if progress.is_stopping or progress.stage_is_over:
+            self.model.stop_training = True
 
     def end(self):
         """Ends the training."""

@@ -40,7 +40,6 @@ class SaveCheckpoints(keras.callbacks.Callback):
         self.every, self.progress = every, progress
         self.saved = progress.step  # the newest step that is saved
         self.stopped_by = None  # the signal that this worker received
-        self.stopping = False  # whether `fit` ends early, for whatever worker
         self._save, self._agree = save, agree
         self._previous_handlers = {}
 
@@ -67,14 +66,12 @@ class SaveCheckpoints(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         progress = self.progress
         request = progress.stop_soon or self.stopped_by is not None
-        self.stopping = self._agree(request)
-        if self.stopping or progress.save_soon or progress.is_at(self.every):
+        progress.is_stopping = self._agree(request)
+        if progress.is_stopping or progress.save_soon or progress.is_at(self.every):
             self.save_now()
             progress.save_soon = False
-        if self.stopping:
-            if not request:
-                logger.warning("another worker requested to stop at step %d", progress.step)
-            self.model.stop_training = True
+        if progress.is_stopping and not request:
+            logger.warning("another worker requested to stop at step %d", progress.step)
 
     def _on_signal(self, number, frame):
         self.stopped_by = number

@@ -151,11 +151,12 @@ class Stages:
     def state(self) -> dict:
         """Returns what a checkpoint says about its stage, and what `resume` needs."""
         begun = self._stages[: self._number + 1]
-        return {
+        described = {
             "number": self._number + 1,
             "ends": list(self.plan.ends),
             "max_seq_length": max(stage.records.info.max_seq_length for stage in begun),
         }
+        return {"stages": described}
 
     def resume(self, context: RunContext):
         """Continues with the stages that a checkpoint describes; a new run has none."""

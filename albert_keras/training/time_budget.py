@@ -31,8 +31,7 @@ class FollowBudget(keras.callbacks.Callback):
     are reserved for the last save.
 
     It must be the last callback: those before it learn of the last step one execution ahead, so
-    that they save and report there, and none after it may reset `model.stop_training`. Give `fit`
-    more steps than will ever be done.
+    that they save and report there. Give `fit` more steps than will ever be done.
 
     Attributes:
         seconds: float. The time that the run may take in all its parts.
@@ -108,7 +107,7 @@ class FollowBudget(keras.callbacks.Callback):
         if self._is_ending:  # `fit` continues with the next stage
             if number == len(self._plan) - 1:
                 logger.info("the time budget ends the run at step %d", step)
-            self.model.stop_training = True
+            self.progress.stage_is_over = True
             return
         # The first execution of a stage builds the graph: alone, it is no speed.
         needed = min(self._durations) * min(len(self._durations), 2)

@@ -1,7 +1,6 @@
 """Scores during a run choose its best checkpoint, end it when nothing gets better, and are told."""
 
 import logging
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -57,12 +56,11 @@ def run(
         checkpoints.save(step, {"weight": np.zeros(1)}, {}, saved[step])
 
     saving = SaveCheckpoints(save, checkpoint_every, progress)
-    saving.set_model(SimpleNamespace(stop_training=False))
     for batch in range(steps - first_step):
         progress.reach(first_step + batch + 1)
         for callback in (scores, saving):
             callback.on_train_batch_end(batch)
-        if saving.model.stop_training:
+        if progress.is_stopping:
             break
     return scores, saving, saved, checkpoints
 
@@ -93,7 +91,7 @@ def test_patience_ends_training_saved_and_it_is_no_signal(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
         scores, saving, saved, checkpoints = run(tmp_path, [0.1, 0.5, 0.4, 0.5, 0.3], patience=2)
     assert saving.progress.step == saving.saved == saving.progress.last_step == 20
-    assert saving.stopping and saving.stopped_by is None
+    assert saving.progress.is_stopping and saving.stopped_by is None
     assert checkpoints.steps() == [20] and checkpoints.best() == 20
     assert "Stopping early: no better score in the last 2 evaluations." in caplog.messages
 

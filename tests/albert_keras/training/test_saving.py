@@ -17,20 +17,15 @@ from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 
-class Model:
-    stop_training = False
-
-
 def run(checkpoints, steps, together=1, before=lambda step: None):
     """Calls the callback as `fit` does; returns when each step is done or it is stopped."""
-    checkpoints.set_model(Model())
     progress = checkpoints.progress
     for first in range(0, steps, together):
         last = min(first + together, steps)
         progress.reach(progress.first_step + last)
         before(last)
         checkpoints.on_train_batch_end(last - 1, {})
-        if checkpoints.model.stop_training:
+        if progress.is_stopping:
             return
 
 
@@ -56,7 +51,7 @@ def test_saved_where_a_multiple_is_reached_or_passed_and_at_the_end(
     run(checkpoints, last_step - first_step, steps_per_execution)
     assert saved == expected
     assert checkpoints.progress.step == checkpoints.saved == last_step
-    assert checkpoints.stopped_by is None and not checkpoints.stopping
+    assert checkpoints.stopped_by is None and not checkpoints.progress.is_stopping
 
 
 def test_fit_gives_the_last_step_of_an_execution():
@@ -83,7 +78,7 @@ def test_a_signal_finishes_the_step_saves_and_stops(number, caplog):
     saved = []
     with SaveCheckpoints(saved.append, 100, Progress(0, 9)) as checkpoints:
         run(checkpoints, 9, before=lambda step: step == 4 and os.kill(os.getpid(), number))
-    assert saved == [4] and checkpoints.stopped_by == number and checkpoints.stopping
+    assert saved == [4] and checkpoints.stopped_by == number and checkpoints.progress.is_stopping
     assert "Stopping after this step and saving" in caplog.text
 
 
@@ -98,7 +93,7 @@ def test_workers_agree_once_per_execution_and_stop_for_another(together, executi
     checkpoints = SaveCheckpoints(saved.append, 100, Progress(0, 99), agree=agree)
     run(checkpoints, 99, together)
     assert wishes == [False] * executions
-    assert saved == [8] and checkpoints.stopping and checkpoints.stopped_by is None
+    assert saved == [8] and checkpoints.progress.is_stopping and checkpoints.stopped_by is None
     assert "another worker requested to stop at step 8" in caplog.text
 
 
@@ -113,7 +108,7 @@ def test_ten_skipped_updates_in_a_row_end_the_run_and_name_their_records(tmp_pat
         diverged.on_train_batch_end(step - 1, {"skipped_in_row": skipped[step - 1]})
 
     run(saving, len(skipped), before=skip)
-    assert saved == [18] and saving.stopping and diverged.numbers == [17, 18]
+    assert saved == [18] and progress.is_stopping and diverged.numbers == [17, 18]
     batches = json.loads((tmp_path / "diverged.json").read_text())
     assert [batch["step"] for batch in batches] == list(range(9, 19))
 

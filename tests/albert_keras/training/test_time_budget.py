@@ -1,7 +1,6 @@
 """A run of so many hours: the plan follows the speed, and the learning rate ends at 0."""
 
 import itertools
-from types import SimpleNamespace
 
 import keras
 import pytest
@@ -40,16 +39,15 @@ class Simulation:
         self.callback = FollowBudget(
             budget, self.schedule, self.progress, lambda: self.now, self.plan
         )
-        self.callback.set_model(SimpleNamespace())
 
     def run(self, stop_at=None, stride=1):
         """Returns the seconds at the end of each stage."""
         ends, begun = [], self.now
         self.callback.on_train_begin()
         while self.step < self.plan.ends[-1] and self.step != stop_at:
-            self.callback.model.stop_training = False
+            self.progress.stage_is_over = False
             self.callback.begin_stage(positions_per_step=256, flops_per_step=1)
-            while not self.callback.model.stop_training and self.step != stop_at:
+            while not self.progress.stage_is_over and self.step != stop_at:
                 self.progress.reach(self.step + stride)
                 self.now += self.seconds_of(self.step) * stride
                 self.num_steps = self.schedule.num_steps
