@@ -110,7 +110,7 @@ def dry_run(
         own = [RecordFiles(stage.data) for stage in config.stages if stage.data is not None]
         trained = training_digests([records, *own], out, initial)
         scored = RecordFiles(eval_data)
-        check_held_out(scored, trained, not (out / "run.json").is_file())
+        check_held_out(scored, trained)
     training = config.training.replace(
         steps_per_execution=1,
         report_every=1,

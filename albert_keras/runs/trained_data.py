@@ -1,8 +1,7 @@
 """What a run was trained on, as digests, so that a training score never passes for a held-out one.
 
-The folder `trained_on` of a run has a file for each data set that its weights were trained on,
-including the data sets of the runs that it started from. A file is written whole, and never
-changed.
+The folder `trained_on` of a run has the digests of all data that its weights were trained on,
+including the data of the runs that it started from.
 """
 
 import logging
@@ -27,16 +26,23 @@ ROWS, RECORDS = "rows", "records"
 
 
 class Digests(NamedTuple):
-    """Digests of a data set, 64 bits for each row (example or record).
+    """Digests of data, 64 bits for each row (example or record).
 
     Rows that differ in case, white space or Unicode form, and records that differ in their masks or
     the order of their segments, have the same digest. Two different rows have an equal digest with
     a probability of 2^-64.
     """
 
-    normalised: np.ndarray  # uint64 [K]
-    count: int  # rows of the data set, N; if K < N, only a sample of K rows has digests
-    fingerprint: str  # identifies the data set, as in `run.json`; "" if it is not known
+    values: np.ndarray  # uint64 [K]
+    fingerprints: tuple[str, ...] = ()  # of the data sets, as in `run.json`
+    is_sample: bool = False  # whether some rows have no digest
+
+    @classmethod
+    def merged(cls, parts: Sequence["Digests"]) -> "Digests":
+        """Returns the digests of several data sets as one."""
+        values = np.concatenate([np.zeros(0, np.uint64), *(part.values for part in parts)])
+        fingerprints = dict.fromkeys(each for part in parts for each in part.fingerprints)
+        return cls(np.unique(values), tuple(fingerprints), any(part.is_sample for part in parts))
 
 
 class Overlap(NamedTuple):
@@ -44,7 +50,7 @@ class Overlap(NamedTuple):
 
     rows: int  # to score
     normalised: int  # of these, rows that were trained on, apart from small differences
-    is_estimate: bool = False  # whether only a sample of the training data was compared
+    is_estimate: bool = False  # whether there may be more, as the digests are a sample
 
     @classmethod
     def of(cls, fields: Mapping[str, Any] | None) -> "Overlap | None":
@@ -54,17 +60,7 @@ class Overlap(NamedTuple):
     @property
     def is_total(self) -> bool:
         """Whether all rows were trained on, so that their score is a training score."""
-        return self.normalised == self.rows and not self.is_estimate
-
-    @property
-    def is_small(self) -> bool:
-        """Whether some, but fewer than 1 %, of the rows were trained on: scores change little."""
-        return 0 < self.normalised < self.rows / 100
-
-    @property
-    def is_held_out(self) -> bool:
-        """Whether none of the rows were trained on, or so few that `is_small`."""
-        return self.normalised == 0 or self.is_small
+        return self.normalised == self.rows
 
     @property
     def is_large(self) -> bool:
@@ -81,70 +77,58 @@ class Overlap(NamedTuple):
         if self.is_total:
             subject = f"all {self.rows:,} {kind}" if self.rows > 1 else f"the only {kind[:-1]}"
         else:
-            about = "about " if self.is_estimate else ""
-            subject = f"{about}{self.normalised:,} of {self.rows:,} {kind}"
+            least = "at least " if self.is_estimate else ""
+            subject = f"{least}{self.normalised:,} of {self.rows:,} {kind}"
         return f"{subject}{what} {'was' if self.normalised == 1 else 'were'} trained on"
 
 
 def save_digests(run: Path, kind: str, digests: Digests) -> None:
-    """Saves the digests of a data set in the folder of a run, unless they are there already."""
-    path = _path(run, kind, digests.fingerprint)
-    if not path.is_file():
-        path.parent.mkdir(exist_ok=True)
-        with whole_file(path) as temporary:
-            write_arrays(temporary, digests._asdict())
+    """Saves the digests of all data that a run is trained on in its folder."""
+    path = run / FOLDER / f"{kind}.npz"
+    path.parent.mkdir(exist_ok=True)
+    with whole_file(path) as temporary:
+        fingerprints = np.array(digests.fingerprints, dtype=str)
+        write_arrays(temporary, digests._replace(fingerprints=fingerprints)._asdict())
 
 
-def read_digests(run: str | Path, kind: str) -> tuple[Digests, ...]:
-    """Reads the digests of all data sets that a run was trained on; InputError if damaged.
+def read_digests(run: str | Path, kind: str) -> Digests | None:
+    """Reads the digests of all data that a run was trained on; None if the run has none.
+
+    Raises InputError if their file is damaged.
 
     Args:
         run: The folder of a run, one of its checkpoints, or a checkpoint's prefix.
     """
     path = Path(run).absolute()
     run = next((one for one in (path, *path.parents[:3]) if (one / FOLDER).is_dir()), path)
-    found = []
-    for path in sorted((run / FOLDER).glob(f"{kind}-*.npz")):
-        try:
-            arrays = read_arrays(path)
-            normalised = np.asarray(arrays["normalised"], np.uint64)
-            count, fingerprint = int(arrays["count"]), str(arrays["fingerprint"])
-            if normalised.ndim != 1 or len(normalised) > count:
-                raise ValueError(f"{normalised.shape} digests of {count} rows")
-        except (ValueError, TypeError, KeyError, OSError) as error:
-            raise InputError(
-                f"`{path}` is damaged: {error}. Remove it, and repeat the command of the training, "
-                "which writes it again."
-            ) from error
-        found.append(Digests(normalised, count, fingerprint))
-    return tuple(found)
+    path = run / FOLDER / f"{kind}.npz"
+    if not path.is_file():
+        return None
+    try:
+        arrays = read_arrays(path)
+        values = np.asarray(arrays["values"], np.uint64)
+        fingerprints = np.asarray(arrays["fingerprints"], str)
+        if (values.ndim, fingerprints.ndim) != (1, 1):
+            raise ValueError(f"digests of shape {values.shape}")
+        return Digests(values, tuple(fingerprints.tolist()), bool(arrays["is_sample"]))
+    except (ValueError, TypeError, KeyError, OSError) as error:
+        raise InputError(
+            f"`{path}` is damaged: {error}. Remove it, and repeat the command of the training, "
+            "which writes it again."
+        ) from error
 
 
-def find_overlap(trained: Sequence[Digests], data: Digests) -> Overlap:
-    """Counts the rows of a data set that were trained on; all its rows must have digests.
-
-    If only a sample of K of the N training rows has digests, the number is estimated: a row that
-    was trained on is in the sample with the probability K / N. But a sample that is here as a whole
-    was drawn from these rows in other files.
-    """
-    rows, estimate = len(data.normalised), 0.0
-    is_trained = np.zeros(rows, bool)
-    for part in sorted(trained, key=lambda part: len(part.normalised) < part.count):
-        same = data.fingerprint != "" and part.fingerprint == data.fingerprint
-        found = np.isin(data.normalised, part.normalised)
-        share = len(part.normalised) / part.count
-        if share == 1:
-            is_trained |= found
-        elif same or rows <= part.count and np.isin(part.normalised, data.normalised).all():
-            is_trained[:] = True
-        else:
-            estimate += np.count_nonzero(~is_trained & found) / share
-    total = int(np.count_nonzero(is_trained)) + round(estimate)
-    return Overlap(rows, min(total, rows), estimate > 0)
+def find_overlap(trained: Digests, data: Digests) -> Overlap:
+    """Counts the rows of a data set that were trained on; all its rows must have digests."""
+    rows = len(data.values)
+    if data.fingerprints and set(data.fingerprints) <= set(trained.fingerprints):
+        return Overlap(rows, rows)
+    found = int(np.count_nonzero(np.isin(data.values, trained.values)))
+    return Overlap(rows, found, trained.is_sample)
 
 
 def check_overlap(
-    trained: Sequence[Digests],
+    trained: Digests,
     data: Digests,
     kind: str,
     what: str,
@@ -152,7 +136,7 @@ def check_overlap(
     remedy: str,
     *mistakes: Mistake,
 ) -> Overlap:
-    """Counts the rows of a data set that were trained on, see `find_overlap`, and logs them.
+    """Counts the rows of a data set that were trained on, see `find_overlap`, and warns of them.
 
     Args:
         trained, data: What was trained on, and the data set to score.
@@ -170,11 +154,7 @@ def check_overlap(
     if overlap.is_total and rule is not None:
         raise InputError(f"{rule} Received: {found}. {remedy}", *mistakes)
     if overlap.normalised:
-        level = logging.INFO if overlap.is_small else logging.WARNING
-        meaning = "their score is not a held-out score"
-        if overlap.is_small:
-            meaning = "fewer than 1 %, which changes their score little"
-        logger.log(level, "%s: %s.", found[0].upper() + found[1:], meaning)
+        logger.warning("%s: their score is not a held-out score.", found[0].upper() + found[1:])
     return overlap
 
 
@@ -184,31 +164,22 @@ def check_scored(
     """Compares a data set to score with what a run was trained on, as `check_overlap`.
 
     Returns:
-        Overlap, or None with a warning if it is unknown: for converted models, and for runs of
-        older versions, unless the data set is the one of the training.
+        Overlap, or None with a warning if it is unknown, as of converted models.
 
     Raises:
         InputError: If all rows were trained on and `allow_trained_rows` is False.
     """
-    used = run.record["data"]
-    fingerprints = {each["fingerprint"] for each in (used, *used.get("stages", ()))}
-    if data.fingerprint in fingerprints:
-        trained: tuple[Digests, ...] = (data,)
-    elif all(_path(run.path, kind, each).is_file() for each in fingerprints):
-        trained = read_digests(run.path, kind)
-    else:
+    trained = read_digests(run.path, kind)
+    if trained is None:
         logger.warning(
-            "It is unknown whether `%s` was trained on some of these %s: it was converted from "
-            "another format, or trained by a version that did not save their digests. Repeat the "
-            "command of a training to save them.",
+            "It is unknown whether `%s` was trained on some of these %s: it has no `%s/%s.npz`, "
+            "which a training writes.",
             run.path,
+            kind,
+            FOLDER,
             kind,
         )
         return None
     rule = f"`{what}` must have {kind} that `{run.path}` was not trained on."
     remedy = "Give other texts, or use `allow_trained_rows=True` to compute the training score."
     return check_overlap(trained, data, kind, what, None if allow_trained_rows else rule, remedy)
-
-
-def _path(run, kind, fingerprint):
-    return Path(run) / FOLDER / f"{kind}-{fingerprint[:16]}.npz"

@@ -270,7 +270,7 @@ def cautions(result: FinetuneResult) -> list[str]:
         sentence = overlap.sentence(ROWS, f" of {split}")
         if overlap.is_total:
             found.append(f"{sentence}: these are training scores")
-        elif not overlap.is_held_out:
+        elif overlap.normalised:
             found.append(f"{sentence}: these are not held-out scores")
     for split, labels in result.absent.items():
         listing = ", ".join(f"`{label}`" for label in labels[:_LABELS_SHOWN])

@@ -101,14 +101,15 @@ def prepare(
     _log_reports(report_examples(task, {"train": train, **dev}, tokenizer, _MOST_ENCODED))
     trained = (digest_rows(train, fingerprints["fingerprint"]),)
     if initial_weights.kind != "random":  # a fine-tuned run was trained on its examples, too
-        trained += read_digests(initial_weights.place or initial_weights.path, ROWS)
+        earlier = read_digests(initial_weights.place or initial_weights.path, ROWS)
+        trained += () if earlier is None else (earlier,)
     rule = "Development examples must not all be training examples: it would be a training score."
     remedy = "Give other development examples as `dev`."
     if config.task.dev:
         remedy = "Give another `dev`, or omit it to hold out a part of the training examples."
     overlaps = {}
     for split, examples in dev.items():
-        compared = trained, digest_rows(examples), ROWS, config.task.dev or split
+        compared = Digests.merged(trained), digest_rows(examples), ROWS, config.task.dev or split
         overlaps[split] = check_overlap(*compared, rule, remedy, Mistake.DEV_IS_TRAIN)
     train = Examples(train, task.features(train, tokenizer, training=True))
     dev = {
@@ -128,7 +129,8 @@ def digest_rows(examples: list, fingerprint: str = "") -> Digests:
     Neither labels nor ids make a difference, nor options of a question; see `normalised`.
     """
     numbers = (digest_of_texts(map(normalised, row_of(example))) for example in examples)
-    return Digests(np.fromiter(numbers, np.uint64, len(examples)), len(examples), fingerprint)
+    fingerprints = (fingerprint,) if fingerprint else ()
+    return Digests(np.fromiter(numbers, np.uint64, len(examples)), fingerprints)
 
 
 def _check_metric(task, train, dev):

@@ -12,7 +12,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.checkpoints import FINISHED_AT
 from albert_keras.runs.log_file import keep_log_until, read_log
-from albert_keras.runs.trained_data import ROWS, save_digests
+from albert_keras.runs.trained_data import ROWS, Digests, save_digests
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
@@ -90,8 +90,7 @@ def train_seed(
             keep_log_until(run.path, first_step)
             # Random weights were trained on nothing earlier.
             own = data.trained[:1] if initial_weights.kind == "random" else data.trained
-            for digests in own:
-                save_digests(run.path, ROWS, digests)
+            save_digests(run.path, ROWS, Digests.merged(own))
         size, per_position = training.eval_batch_size, task.per_position
         predictor = RowPredictor(
             strategy, model.outputs_of, size, per_position, config=model.config

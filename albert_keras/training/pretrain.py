@@ -117,10 +117,10 @@ def pretrain(
     strategy = start.strategy or build_strategy(config.training.strategy, is_training=True)
     lock = FolderLock(Path(out))  # the first worker takes it when it writes to the folder
     with lines_shown(verbose), noticing_lost_workers(num_workers(strategy) > 1), lock:
-        is_new = _check_folder(out, strategy, lock)
+        _check_folder(out, strategy, lock)
         check_batch_sizes(stages, strategy)
         trained = training_digests([stage.records for stage in stages], out, start.weights)
-        overlap = None if held_out is None else check_held_out(held_out, trained, is_new)
+        overlap = None if held_out is None else check_held_out(held_out, trained)
         config = _resolve(config, strategy, records, albert_config)
         stages = with_settings(stages, config)
         staged = None
@@ -134,8 +134,8 @@ def pretrain(
             if held_out is not None and overlap is not None:
                 every = config.training.evaluate_every
                 scores = ScoreHeldOut(context, held_out, every, overlap)
-        for part in trained if context.is_chief else ():
-            save_digests(context.run.path, RECORDS, part)
+        if context.is_chief:
+            save_digests(context.run.path, RECORDS, trained)
         _log_begin(context, config, albert_config, records, stages, staged)
         try:
             last_step = fit(
@@ -196,14 +196,13 @@ def _log_begin(context, config, albert_config, records, stages, staged):
 
 
 def _check_folder(out, strategy, lock):
-    """Returns whether the run is new; InputError if the folder has other files or is in use."""
-    is_new = not (Path(out) / "run.json").is_file()
-    if num_workers(strategy) == 1:  # several workers check when they agree on whether it is new
-        if is_new:
-            check_output_folder(out)
-        else:
-            lock.take()  # now, before the records are read
-    return is_new
+    """Raises InputError if the folder has other files or is in use."""
+    if num_workers(strategy) > 1:  # they check when they agree on whether the run is new
+        return
+    if (Path(out) / "run.json").is_file():
+        lock.take()  # now, before the records are read
+    else:
+        check_output_folder(out)
 
 
 def _resolve(config, strategy, records, albert_config):

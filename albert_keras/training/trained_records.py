@@ -19,7 +19,7 @@ from data_pipeline.records.record_files import RecordFiles
 
 #: Training records whose digests a run keeps: 2 MB, digested in 4 s on 2 CPU cores. With 50 million
 #: records, one in 190 is kept, so that 3,000 trained ones among the held-out records are noticed
-#: with a probability of 1 - 10^-7.
+#: with a probability of 1 - 10^-7, though their number is not known.
 KEPT_RECORDS = 1 << 18
 #: Records read and digested at a time; neighbours in a file, so that few blocks are read.
 _AT_ONCE = 256
@@ -36,8 +36,9 @@ def digests_of(records: RecordFiles, limit: int | None = None) -> Digests:
         starts = np.linspace(0, len(records) - _AT_ONCE, limit // _AT_ONCE).astype(np.int64)
     groups = (np.arange(start, min(start + _AT_ONCE, len(records))) for start in starts)
     has_masks = records.info.static_masks
-    parts = (digest_features(read_features(records, numbers, has_masks)) for numbers in groups)
-    return Digests(np.concatenate(list(parts)), len(records), records.info.fingerprint)
+    parts = [digest_features(read_features(records, numbers, has_masks)) for numbers in groups]
+    values = np.concatenate(parts)
+    return Digests(values, (records.info.fingerprint,), is_sample=len(values) < len(records))
 
 
 def digest_features(features: dict[str, np.ndarray]) -> np.ndarray:
@@ -61,30 +62,25 @@ def _segment(ids, is_member):
 
 def training_digests(
     records: Sequence[RecordFiles], run: str | Path, initial: OpenedModel | None = None
-) -> tuple[Digests, ...]:
+) -> Digests:
     """Returns the digests of all records that a run was or will be trained on.
 
     They are `records`, the records of all stages; other records that earlier calls used; and the
     records of the run that the initial weights come from.
     """
     folders = [run] if initial is None else [run, initial.place or initial.path]
-    known = {part.fingerprint: part for one in folders for part in read_digests(one, RECORDS)}
+    known = [part for one in folders if (part := read_digests(one, RECORDS)) is not None]
     for each in records:
-        if each.info.fingerprint not in known:
-            known[each.info.fingerprint] = digests_of(each, KEPT_RECORDS)
-    return tuple(known.values())
+        if all(each.info.fingerprint not in part.fingerprints for part in known):
+            known.append(digests_of(each, KEPT_RECORDS))
+    return Digests.merged(known)
 
 
-def check_held_out(
-    held_out: RecordFiles, trained: tuple[Digests, ...], is_new: bool = True
-) -> Overlap:
+def check_held_out(held_out: RecordFiles, trained: Digests) -> Overlap:
     """Compares held-out records with the training records, and reports what they share.
 
-    `is_new` is whether the run begins. Older versions let runs begin with their own records as
-    held-out records: such a run is resumed with a warning.
-
     Raises:
-        InputError: If all records were trained on and the run is new.
+        InputError: If all records were trained on.
     """
     rule = (
         "The held-out records (`eval_data`) must not all be training records, because their "
@@ -95,4 +91,4 @@ def check_held_out(
         "loss in any case."
     )
     what, data = str(held_out.folder), digests_of(held_out)
-    return check_overlap(trained, data, RECORDS, what, rule if is_new else None, remedy)
+    return check_overlap(trained, data, RECORDS, what, rule, remedy)

@@ -88,7 +88,7 @@ def benchmark_learn(
     training, held_out = RecordFiles(records), RecordFiles(eval_data)
     if training.info.tokenizer_digest != held_out.info.tokenizer_digest:
         raise InputError(f"`{eval_data}` must have the tokenizer of the training records.")
-    check_held_out(held_out, (digests_of(training, KEPT_RECORDS),))
+    check_held_out(held_out, digests_of(training, KEPT_RECORDS))
     known = out / _SETTINGS
     if known.is_file():  # the model of the earlier measurements
         config = completed(config, json.loads(known.read_text(encoding="utf-8"))["config"])

@@ -70,7 +70,7 @@ def trained_data(folder):
     from albert_keras.runs.trained_data import Digests, read_digests, save_digests
 
     values = np.arange(50, dtype=np.uint64)
-    save_digests(folder, "rows", Digests(values + 7, 60, "ab" * 32))
+    save_digests(folder, "rows", Digests(values + 7, ("ab" * 32,)))
     return Example(_files(folder), lambda: read_digests(folder, "rows"))
 
 
