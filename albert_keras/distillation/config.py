@@ -28,23 +28,21 @@ class TeachingConfig(Settings):
         5.0, "Weight of the divergence of the student from the teacher's predictions.", ge=0
     )
     masked_lm_weight: float = option(2.0, "Weight of the masked-LM loss.", ge=0)
-    cosine_weight: float | None = option(
-        None,
+    cosine_weight: float = option(
+        1.0,
         "Weight of the cosine distance between the hidden states of student and teacher after each "
         "layer, which requires equal hidden sizes.",
-        default_text="1 for equal hidden sizes, else 0",
         ge=0,
     )
-    warm_start: bool | None = option(
-        None,
-        "Start from weights of the teacher instead of random ones.",
-        default_text="where the shapes are equal",
+    warm_start: bool = option(
+        True,
+        "Start from weights of the teacher, which requires equal layers, instead of random ones.",
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
             ("soft_target_weight", "cosine_weight"),
-            lambda soft, cosine: soft > 0 or cosine is None or cosine > 0,
+            lambda soft, cosine: soft > 0 or cosine > 0,
             "or `cosine_weight` must be above 0, or the student learns nothing from the teacher",
         ),
     )

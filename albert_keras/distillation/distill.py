@@ -70,7 +70,7 @@ def distill(
     return pretrain(
         data,
         out,
-        config.replace(distillation=teaching.settings),
+        config,
         eval_data,
         allow_changes,
         max_steps,

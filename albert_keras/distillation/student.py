@@ -113,7 +113,7 @@ class TaughtStudent(AlbertForPretraining):
         config: AlbertConfig. Of the student.
         teacher: AlbertForPretraining. Runs once on each part of a batch; its weights are neither
             trained nor saved.
-        settings: TeachingConfig, in which `cosine_weight` is not None.
+        settings: TeachingConfig.
         **kwargs: As in `AlbertForPretraining`.
     """
 

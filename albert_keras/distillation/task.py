@@ -11,7 +11,7 @@ import numpy as np
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TaskDistillationConfig, TaskTeachingConfig
 from albert_keras.distillation.student import TEACHER_LOGITS, taught_class
-from albert_keras.distillation.warm_start import layer_map, layer_misfits, start_warm
+from albert_keras.distillation.warm_start import matched_layers, start_warm
 from albert_keras.formats.loading import ArrayTensors, encoder_digest
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_weights import open_weights
@@ -53,7 +53,7 @@ def distill_task(
         config: TaskDistillationConfig or None. None takes all settings from `flags`.
         origin: str, Path or None. The student's pre-trained weights, see `open_weights`.
         student: str, AlbertConfig or None. Instead of `origin` a named model, or its shape, which
-            starts from the teacher's weights as far as they fit, see `start_warm`.
+            starts from the teacher's weights, see `start_warm`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
 
     Raises:
@@ -147,14 +147,7 @@ def _started(weights: OpenedModel, student: str | AlbertConfig) -> OpenedModel:
     config = student
     if not isinstance(config, AlbertConfig):
         config = AlbertConfig.from_name(config, vocab_size=weights.tokenizer.vocab_size)
-    misfits = layer_misfits(weights.albert_config, config)
-    depths = weights.albert_config.num_hidden_layers, config.num_hidden_layers
-    layers = () if misfits else layer_map(*depths)
-    if misfits:
-        logger.warning(
-            "The student starts from random layers because the layers of the teacher differ: %s",
-            "; ".join(misfits),
-        )
+    layers = matched_layers(weights.albert_config, config, str(weights))
     model = AlbertForPretraining(config, sentence_head=False, dtype="float32")
     report = start_warm(weights.tensors, weights.albert_config, model, str(weights), layers)
     for line in report.lines():

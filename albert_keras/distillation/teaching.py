@@ -1,14 +1,13 @@
 """The teacher of a distillation, and what it changes in a pre-training run."""
 
 import functools
-import logging
 
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.distillation.config import DistillationConfig, TeachingConfig
+from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.student import TaughtStudent
-from albert_keras.distillation.warm_start import layer_map, layer_misfits, start_warm
+from albert_keras.distillation.warm_start import matched_layers, start_warm
 from albert_keras.formats.loading import encoder_digest
 from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.opened_model import OpenedModel
@@ -16,8 +15,6 @@ from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.start import Start
 from data_pipeline.errors import InputError
-
-logger = logging.getLogger(__name__)
 
 _HEAD = HEADS["masked_lm"]
 
@@ -33,7 +30,6 @@ class Teaching(Start):
             the teacher is opened.
 
     Attributes:
-        settings: TeachingConfig. With a value for each default that depends on the teacher.
         trained_positions: int. Positions of the student whose embeddings start from trained ones.
 
     Raises:
@@ -54,27 +50,20 @@ class Teaching(Start):
                 f"teach on records. Received: heads {', '.join(teacher.heads) or 'none'}."
             )
         self.weights, self.strategy = teacher, strategy
-        self.settings = _resolved(config.distillation, teacher.albert_config, student)
-        misfits = layer_misfits(teacher.albert_config, student)
-        self._layers: tuple[int, ...] = ()
-        if self.settings.warm_start is not False and not misfits:
-            depths = teacher.albert_config.num_hidden_layers, student.num_hidden_layers
-            self._layers = layer_map(*depths)
-        elif self.settings.warm_start:
-            listing = "\n  ".join(misfits)
+        self._settings, theirs = config.distillation, teacher.albert_config
+        if self._settings.cosine_weight and theirs.hidden_size != student.hidden_size:
             raise InputError(
-                f"A student that starts from the layers of its teacher `{teacher}` must have "
-                "the same layers:\n"
-                f"  {listing}\nUse `warm_start=False`, or another student."
+                "`distillation.cosine_weight` must be 0 unless student and teacher have the same "
+                f"hidden size. Received: {self._settings.cosine_weight:g}, and the hidden sizes "
+                f"{student.hidden_size} and {theirs.hidden_size}."
             )
-        elif self.settings.warm_start is None:
-            logger.info(
-                "no layer starts from a layer of the teacher, because they differ: %s",
-                "; ".join(misfits),
-            )
-        has_table = teacher.albert_config.embedding_size == student.embedding_size
-        if self.settings.warm_start is not False and has_table:
-            self.trained_positions = min(teacher.trained_positions, student.max_position_embeddings)
+        self._layers: tuple[int, ...] = ()
+        if self._settings.warm_start:
+            self._layers = matched_layers(theirs, student, str(teacher))
+            if theirs.embedding_size == student.embedding_size:
+                self.trained_positions = min(
+                    teacher.trained_positions, student.max_position_embeddings
+                )
 
     def describe(self):
         return {
@@ -86,18 +75,17 @@ class Teaching(Start):
         }
 
     def load(self, student):
-        if self.settings.warm_start is False:
+        if not self._settings.warm_start:
             return None
         return start_warm(
             self.weights.tensors, self.weights.albert_config, student, str(self), self._layers
         )
 
     def __str__(self):
-        layers = ", ".join(map(str, self._layers)) or "none"
-        return f"the teacher {self.weights} (layers: {layers})"
+        return f"the teacher {self.weights} (layers: {', '.join(map(str, self._layers))})"
 
     def build(self, config, albert_config, skips_padding):
-        settings = self.settings
+        settings = self._settings
         student = functools.partial(
             TaughtStudent,
             teacher=teacher_model(self.weights, config.training.precision),
@@ -128,19 +116,3 @@ def teacher_model(weights: OpenedModel, precision: str) -> AlbertForPretraining:
         model = AlbertForPretraining.from_preset(weights, sentence_head=False, dtype=precision)
     model.trainable = False
     return model
-
-
-def _resolved(settings: TeachingConfig, teacher: AlbertConfig, student: AlbertConfig):
-    """Returns TeachingConfig with the weight of the cosine loss; InputError if it is not valid."""
-    ours, theirs = student.hidden_size, teacher.hidden_size
-    weight = settings.cosine_weight
-    if weight is None:
-        weight = 1.0 if ours == theirs else 0.0
-    if ours != theirs and (weight or not settings.soft_target_weight):
-        raise InputError(
-            "`distillation.cosine_weight` must be 0, and `distillation.soft_target_weight` above "
-            "0, unless student and teacher have the same hidden size. Received: "
-            f"{weight:g} and {settings.soft_target_weight:g}, and the hidden sizes {ours} and "
-            f"{theirs}."
-        )
-    return settings.replace(cosine_weight=weight)

@@ -9,6 +9,7 @@ from albert_keras.formats.loading import LoadReport
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.sharing import layer_plan
 from albert_keras.runs.tensors import weight_names
+from data_pipeline.errors import InputError
 
 _POSITIONS = "bert/embeddings/position_embeddings"
 _TABLES = (
@@ -38,14 +39,26 @@ def layer_map(teacher_layers: int, student_layers: int) -> tuple[int, ...]:
     return tuple(depth * teacher_layers // student_layers for depth in range(student_layers))
 
 
-def layer_misfits(teacher: AlbertConfig, student: AlbertConfig) -> list[str]:
-    """Returns why layers of a teacher cannot be used in a student, list of str."""
-    return [
-        f"{name}: {getattr(teacher, name)!r} in the teacher, {getattr(student, name)!r} in the "
+def matched_layers(teacher: AlbertConfig, student: AlbertConfig, name: str) -> tuple[int, ...]:
+    """Returns the `layer_map` of two models.
+
+    Raises InputError if layers of the teacher, whose `name` is for the message, cannot be used in
+    the student.
+    """
+    misfits = [
+        f"{field}: {getattr(teacher, field)!r} in the teacher, {getattr(student, field)!r} in the "
         "student"
-        for name in _SHAPE
-        if getattr(teacher, name) != getattr(student, name)
+        for field in _SHAPE
+        if getattr(teacher, field) != getattr(student, field)
     ]
+    if misfits:
+        listing = "\n  ".join(misfits)
+        raise InputError(
+            f"A student that starts from the layers of its teacher `{name}` must have the same "
+            f"layers:\n  {listing}\nUse another student, or one that does not start from its "
+            "teacher: on records with `warm_start=False`, on a task with weights of its own."
+        )
+    return layer_map(teacher.num_hidden_layers, student.num_hidden_layers)
 
 
 def start_warm(
@@ -69,7 +82,7 @@ def start_warm(
         config: AlbertConfig of the teacher.
         student: AlbertForPretraining.
         source: Name of the teacher in the report.
-        layers: One of the teacher's layers for each of the student's; () copies none.
+        layers: One of the teacher's layers for each of the student's.
     """
     names = {id(weight): name for name, weight in weight_names(student).items()}
     origins = {name: name for name in names.values() if not name.startswith(_LAYERS)}
