@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.feature_settings import FeatureSettings
@@ -162,12 +162,6 @@ class FinetuneConfig(RunConfig):
     model: ModelChanges = ModelChanges()
     training: FinetuneTraining = FinetuneTraining()
     optimizer: FinetuneOptimizer = FinetuneOptimizer()
-
-    @classmethod
-    def defaults(cls) -> dict[str, Any]:
-        """Returns the values of settings that the record of an older run lacks: dict."""
-        earlier = FinetuneOptimizer(unscaled_patterns=())
-        return cls(task={"name": "sst-2"}, optimizer=earlier).model_dump(mode="json")
 
     def seeds_of(self, seeds: int | str | Sequence[int]) -> tuple[int, ...]:
         """Returns the seeds of several trainings.

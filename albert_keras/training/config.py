@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import SerializerFunctionWrapHandler, field_validator, model_serializer
+from pydantic import field_validator
 
 from albert_keras.config import AlbertConfig, size_hint
 from albert_keras.optimization.config import OptimizerConfig
@@ -135,14 +135,6 @@ class PretrainingConfig(RunConfig):
             message = f"must sum to 1 over all stages. Received: {sum_of} = {math.fsum(shares):g}."
             raise SettingsError("stages", [Problem(("0", "share"), message)])
         return stages
-
-    @model_serializer(mode="wrap")
-    def _without_empty_stages(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # A run without stages is described as in versions that had no stages.
-        values = handler(self)
-        if not self.stages:
-            values.pop("stages", None)
-        return values
 
     @property
     def size(self):

@@ -12,9 +12,8 @@ logger = logging.getLogger(__name__)
 #: uses 100 (Gururangan et al. 2020, table 14). The warning suggests the second number, the passes
 #: of BERT (Devlin et al. 2019, appendix A.2).
 _MAX_EPOCHS, _USUAL_EPOCHS = 100, 40
-#: Passes over the same segments after which other segments are suggested, and the most copies of
-#: the text in records; seven passes were measured (docs/measured.md).
-_FEW_EPOCHS, _MOST_COPIES = 3, 10
+#: The most copies of the text in records; seven passes were measured (docs/measured.md).
+_MOST_COPIES = 10
 
 
 def copies_for(passes: float) -> int:
@@ -33,15 +32,6 @@ def report_epochs(training, stages, staged):
         rows = steps * stage.training.batch_size
         num_rows[info.fingerprint] += rows
         epochs = rows / len(stage.records)
-        copies = info.config.get("copies", _MOST_COPIES)  # unknown in foreign records
-        learns_order = info.objective != "none" and training.sentence_order_weight > 0
-        if epochs > _FEW_EPOCHS and copies < _MOST_COPIES and learns_order:
-            logger.info(
-                "%sthe records divide the text into the same segments in each epoch; "
-                "a build with `copies=%d` divides it differently, and improves sentence order",
-                name,
-                copies_for(copies * epochs),
-            )
         shown = f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.2g}"
         batch_size = stage.training.batch_size
         steps = count_of(steps, "step")

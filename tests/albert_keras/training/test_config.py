@@ -38,13 +38,13 @@ def test_fewer_steps_than_the_warm_up_of_a_recipe_scale_it(steps, warmup):
     assert (config.training.steps, config.optimizer.warmup_steps) == (steps, warmup)
 
 
-def test_stages_survive_the_record_of_a_run_and_a_run_without_is_described_as_before():
+def test_stages_survive_the_record_of_a_run():
     config = PretrainingConfig.of({"stages": TWO}, size="albert-mini")
     again = PretrainingConfig.of(config.model_dump(mode="json"))
     assert again.stages == config.stages == config.with_flags(steps=5).stages
     assert str(config.stages[0].data) == "records-128" and config.stages[1].data is None
     for config in (PretrainingConfig(), PretrainingConfig.of({"stages": None})):
-        assert list(config.model_dump(mode="json")) == ["model", "training", "optimizer"]
+        assert config.model_dump(mode="json")["stages"] == []
 
 
 @pytest.mark.parametrize(
