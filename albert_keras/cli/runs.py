@@ -38,29 +38,27 @@ def list_runs(
 @command()
 def report(
     run: Path,
-    data: Annotated[Path | None, Option(show_default="the records that were scored last")] = None,
     out: Annotated[
         Path | None,
         Option(metavar="FILE.html", show_default="report.html in the folder of the run"),
     ] = None,
     overwrite: bool = False,
 ):
-    """Write a page about a run: curves, scores and baselines, samples, data, settings, warnings.
+    """Write a page about a run: scores and baselines, curves, wrong answers, settings, warnings.
 
     The page is one HTML file that opens in any browser without network.
 
     Example:
-      albert-keras runs report runs/books --data records-heldout/
+      albert-keras runs report runs/books
 
     Args:
       run: Folder of a run.
-      data: Held-out records, whose masks a pre-trained model fills as samples.
       out: Page to write.
       overwrite: Replace the file of --out if it exists.
     """
     from albert_keras.runs.report.page import write_report
 
-    path = write_report(run, out, data, overwrite)
+    path = write_report(run, out, overwrite)
     return Output({"path": path}, [f"report: {path}"])
 
 

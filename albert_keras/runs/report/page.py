@@ -6,10 +6,9 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jinja2
-import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.weight_count import model_line
@@ -21,23 +20,18 @@ from albert_keras.tasks.results import best_seed, cautions
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_text
 from data_pipeline.progress import format_duration
-from data_pipeline.records.record_files import RecordFiles
 
 logger = logging.getLogger(__name__)
 
 #: Name of the page in the folder of its run.
 REPORT = "report.html"
-#: Records whose masks are filled, and pictures that are shown if they are in the folder.
-_SAMPLES, _PICTURES = 6, ("confusion.png", "scores.png")
-_CANDIDATES = 5
-#: The model's inputs among the features of a batch.
-_INPUTS = ("input_ids", "input_mask", "segment_ids", "masked_lm_positions")
+#: Pictures that are shown if they are in the folder.
+_PICTURES = ("confusion.png", "scores.png")
 
 
 def write_report(
     run: str | Path,
     out: str | Path | None = None,
-    data: str | Path | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Writes a page about a pre-training or a fine-tuning, and returns its path.
@@ -45,13 +39,10 @@ def write_report(
     Args:
         run: The folder of the run.
         out: The HTML file; None writes `report.html` in that folder and replaces an older one.
-        data: Held-out records, built with the tokenizer of a pre-training, for samples of filled
-            masks; None takes the records that `evaluate` scored last, if they still exist.
         overwrite: Whether to replace `out` if it exists.
 
     Raises:
-        InputError: If the folder is not a run, the run is damaged, `data` does not suit the run,
-            or `out` exists.
+        InputError: If the folder is not a run, the run is damaged, or `out` exists.
     """
     folder = Path(run)
     path = folder / REPORT if out is None else Path(out)
@@ -69,14 +60,13 @@ def write_report(
         lstrip_blocks=True,
         autoescape=True,
     )
-    facts = _facts_of(folder, None if data is None else Path(data))
-    text = environment.get_template("report.html.jinja").render(**facts)
+    text = environment.get_template("report.html.jinja").render(**_facts_of(folder))
     with whole_text(path) as file:
         file.write(text)
     return path
 
 
-def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
+def _facts_of(folder: Path) -> dict[str, Any]:
     """Returns what the template shows."""
     run = read_run(folder)
     if not run.trainings:
@@ -84,17 +74,11 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
     summary = summarize(run)
     _, record, _, evaluations = run.trainings[0]
     is_finetuning = run.kind == "finetuning"
-    samples, no_samples, answers = None, "", []
     if is_finetuning:
-        if data is not None:
-            raise InputError(
-                "`data` must be given only for a pre-training run, whose report fills masks."
-            )
         scores = tables.result_table(run.result, run.scores())
         answers = tables.wrong_answers(folder, run.result) if run.result else []
     else:
-        scores = tables.evaluation_table(evaluations)
-        samples, no_samples = _samples(folder, data, evaluations)
+        scores, answers = tables.evaluation_table(evaluations), []
     shape = AlbertConfig.from_dict(record["albert_config"])
     return {
         "summary": summary,
@@ -107,25 +91,10 @@ def _facts_of(folder: Path, data: Path | None) -> dict[str, Any]:
         "curves": list(
             _curves(run.trainings, (summary.metric or "accuracy") if is_finetuning else None)
         ),
-        "samples": samples,
-        "no_samples": no_samples,  # why there are none
         "answers": answers,
         "pictures": list(_pictures(folder)),
         "settings": tables.settings_tables(record),
     }
-
-
-def _samples(folder, data, evaluations):
-    """Returns samples, or None and the reason."""
-    if data is not None:
-        return fill_samples(folder, data, _SAMPLES), ""
-    scored = [Path(scores["path"]) for _, scores in evaluations if scores.get("path")]
-    if not scored or not scored[-1].is_dir():
-        return None, "Held-out records are needed to fill masks: give them as `data`."
-    try:
-        return fill_samples(folder, scored[-1], _SAMPLES), ""
-    except InputError as error:
-        return None, str(error)
 
 
 def _numbers(summary, run):
@@ -202,78 +171,3 @@ def _pictures(folder):
 
 def _address(png):
     return f"data:image/png;base64,{base64.b64encode(png).decode()}"
-
-
-class Token(NamedTuple):
-    """A token of a text; with guesses if it was masked."""
-
-    text: str  # with a space in front if a word begins here
-    guesses: tuple[tuple[str, float], ...] = ()  # pieces, the most likely first
-    is_special: bool = False  # such as [CLS], which says nothing about the direction of the text
-
-
-class Samples(NamedTuple):
-    """Records with their masked tokens filled."""
-
-    data: Path  # the folder of the records
-    step: int  # the checkpoint
-    texts: list[list[Token]]
-
-
-def fill_samples(run: Path, data: Path, count: int) -> Samples:
-    """Lets the model of a pre-training fill the masks of some records, the same every time.
-
-    Args:
-        run: The folder of the run.
-        data: A folder of records, built with its tokenizer.
-        count: Number of records, taken at regular distances.
-
-    Raises:
-        InputError: If the run has no checkpoint or no tokenizer, or the records do not suit it.
-    """
-    from albert_keras.training.scored_model import open_scored_model
-    from data_pipeline.reader.reader import evaluation_dataset
-
-    logger.info("filling masks of `%s`", data)
-    records = RecordFiles(data)
-    weights = open_scored_model(run, records)
-    if not len(records):
-        raise InputError(f"`{data}` must contain records. Received: 0 records.")
-    tokenizer, model = weights.tokenizer, weights.run.load_model(weights.step)
-    distance = max(len(records) // count, 1)
-    dataset = evaluation_dataset(records, 1).shard(distance, 0).take(count)
-    texts = []
-    with records.failures_named():
-        for batch in dataset.as_numpy_iterator():
-            logits = model({name: batch[name] for name in _INPUTS})["masked_lm_logits"].numpy()[0]
-            texts.append(_filled(batch, np.asarray(logits, np.float64), tokenizer))
-    return Samples(data, weights.step, texts)
-
-
-def _filled(batch, logits, tokenizer):
-    real = batch["masked_lm_weights"][0] > 0
-    positions = batch["masked_lm_positions"][0][real].tolist()
-    rows = dict(zip(positions, logits[real], strict=True))
-    truths = dict(zip(positions, batch["masked_lm_ids"][0][real].tolist(), strict=True))
-    tokens = []
-    for position in range(int(batch["input_mask"][0].sum())):
-        id = truths.get(position, int(batch["input_ids"][0][position]))
-        guesses = _guesses(rows[position], tokenizer) if position in rows else ()
-        tokens.append(Token(_readable(id, tokenizer), guesses, _is_special(id, tokenizer)))
-    return tokens
-
-
-def _guesses(logits, tokenizer):
-    probabilities = np.exp(logits - logits.max())
-    probabilities /= probabilities.sum()
-    best = np.argsort(-probabilities)[:_CANDIDATES].tolist()
-    return tuple((_readable(id, tokenizer), float(probabilities[id])) for id in best)
-
-
-def _readable(id, tokenizer):
-    has_space, piece = tokenizer.shown(id)
-    return f" {piece}" if has_space or _is_special(id, tokenizer) else piece
-
-
-def _is_special(id, tokenizer):
-    return id in (tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id)

@@ -11,7 +11,6 @@ from albert_keras.cli import main
 from albert_keras.runs.report.page import write_report
 from albert_keras.tasks.results import read_results, save_results
 from data_pipeline.errors import InputError
-from tests.old_artifacts import unpack
 
 _EMPTY_TAGS = {"meta", "img"}
 
@@ -77,7 +76,6 @@ def test_the_page_of_a_pretraining(folder, capsys):
         "always guessing `<b>` 7.00 %",
         "training.steps 20",
         "fingerprint ab path records",
-        "give them as `data`",
     ):
         assert part in page.text, part
     assert "optimizer.lr 0.001" in page.text
@@ -148,22 +146,7 @@ def test_only_its_own_page_is_replaced(folder, tmp_path):
 
 
 def test_a_run_that_is_damaged_has_no_page(folder, capsys):
-    assert main(["runs", "report", str(folder / "tuned"), "--data", str(folder)]) == 2
-    assert "`data` must be given only for a pre-training run" in capsys.readouterr().err
     (folder / "a" / "run.json").write_text("{")
     assert main(["runs", "report", str(folder / "a")]) == 2
     assert "run.json` is damaged" in capsys.readouterr().err
     assert not (folder / "a" / "report.html").exists()
-
-
-def test_masks_of_held_out_records_are_filled(tmp_path):
-    unpack(tmp_path)
-    (tmp_path / "run" / "log.jsonl").unlink()  # no curves, which take a second
-    page = Page(write_report(tmp_path / "run", data=tmp_path / "records"))
-    assert page.tags.count("mark") >= 6
-    titles = re.findall(r'<mark[^>]* title="([^"]+)"', page.source)
-    assert all(title.count("%") == 5 for title in titles)
-    assert not [title for title in titles if re.search(r"(^|, ) ", title)]  # a space has a mark
-    # The first letter that is not isolated decides whether a line runs from right to left.
-    assert re.search(r"<li dir=\"auto\"> ?<bdi>\[CLS\]</bdi>", page.source)
-    assert "records" in page.text
