@@ -23,7 +23,6 @@ from albert_keras.training.trained_records import check_held_out, training_diges
 from data_pipeline.files import check_output_folder
 from data_pipeline.progress import format_duration
 from data_pipeline.reader.reader import evaluation_dataset
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
 
 logger = logging.getLogger(__name__)
@@ -55,15 +54,14 @@ class DryRun(NamedTuple):
     free_megabytes: float  # free disk space for the run
     loss: float  # of the third step, in nats
     held_out_loss: float  # after it, in nats; on the first records if none are held out
-    exported: bool  # False for records without a tokenizer, which cannot be exported
     seconds: float  # time of the dry run
     stages: tuple[StageCost, ...]
 
     def lines(self):
         """Returns the result as text (list of str)."""
         lines = [
-            "reading records, training, saving, resuming, scoring"
-            f"{' and exporting' * self.exported} succeeded in {format_duration(self.seconds)}",
+            "reading records, training, saving, resuming, scoring and exporting succeeded in "
+            f"{format_duration(self.seconds)}",
             f"loss {self.loss:.3f}, on held-out records (or the first ones) "
             f"{self.held_out_loss:.3f}",
             f"{self.steps:,} steps take {format_duration(self.training_seconds)}",
@@ -75,15 +73,14 @@ class DryRun(NamedTuple):
                 f"{stage.max_seq_length} tokens see each record {stage.epochs:.2f} times "
                 f"({format_duration(stage.seconds_per_step)} per step)"
             )
+        device = "of the GPU " if self.on_gpu else ""
         lines.append(
-            f"peak memory {'of the GPU ' * self.on_gpu}{self.peak_megabytes:,.0f} MB; checkpoints "
+            f"peak memory {device}{self.peak_megabytes:,.0f} MB; checkpoints "
             f"{self.checkpoint_megabytes:,.0f} MB each, {self.disk_megabytes:,.0f} MB in total, "
             f"{self.free_megabytes:,.0f} MB free"
         )
         if self.disk_megabytes > self.free_megabytes:
             lines.append("WARNING: the checkpoints need more disk space than is free")
-        if not self.exported:
-            lines.append("not exported: the records have no tokenizer")
         return lines
 
 
@@ -134,9 +131,7 @@ def dry_run(
         batches = evaluation_dataset(scored, min(_SCORED, len(scored))).take(1)
         with scored.failures_named():
             held_out_loss = score(build_scorer(run.load_model(), run), batches)["loss"]
-        has_tokenizer = (Path(data) / TOKENIZER_FOLDER).is_dir()
-        if has_tokenizer:
-            export(run.path, folder / "saved_models" / "trial")
+        export(run.path, folder / "saved_models" / "trial")
         checkpoint = run.checkpoints.folder(run.checkpoints.latest())
         checkpoint_bytes = sum(file.stat().st_size for file in checkpoint.iterdir())
         stages = _costs(config, records, run.albert_config, log)
@@ -153,7 +148,6 @@ def dry_run(
         free_megabytes=shutil.disk_usage(existing).free / 1e6,
         loss=log[:_STEPS][-1]["loss"],
         held_out_loss=held_out_loss,
-        exported=has_tokenizer,
         seconds=time.monotonic() - started,
         stages=stages,
     )

@@ -231,7 +231,7 @@ class Run:
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """Tokenizer of the run's data; raises InputError if they had none."""
+        """Tokenizer of the run's data."""
         return Tokenizer.load(self.path / TOKENIZER_FOLDER)
 
     def _update_record(self, record, allowed, misfits):
@@ -280,6 +280,6 @@ class Run:
         if not (folder / _SHAPE).is_file():
             self.albert_config.save(folder / _SHAPE)
         copy = folder / TOKENIZER_FOLDER
-        if source.has_tokenizer and not copy.is_dir():
+        if not copy.is_dir():
             with whole_folder(copy) as temporary:
                 source.save_tokenizer(temporary)

@@ -34,7 +34,6 @@ class ExampleSource:
     """
 
     kind = "finetuning"
-    has_tokenizer = True
 
     def __init__(self, features: Features, tokenizer: Tokenizer, training, description: dict):
         self.features, self.tokenizer = features, tokenizer

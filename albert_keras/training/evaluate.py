@@ -127,7 +127,7 @@ def evaluate(
         masked_lm_loss=scores["masked_lm_loss"],
         masked_lm_accuracy=scores["masked_lm_accuracy"],
         unigram_accuracy=float(masked.max() / max(1, masked.sum())),
-        unigram_guess=weights.tokenizer.piece_of(guess) if weights.has_tokenizer else str(guess),
+        unigram_guess=weights.tokenizer.piece_of(guess),
         sentence_order_loss=scores.get("sentence_order_loss"),
         sentence_order_accuracy=order_accuracy,
         sentence_order_error=order_error,

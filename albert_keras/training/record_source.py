@@ -54,7 +54,7 @@ class RecordSource:
         self._stages = tuple(stages)
         self._origin = origin or {"origin": None, "origin_digest": None}
         self.max_seq_length = records.info.max_seq_length  # S
-        self.tokenizer_digest = records.info.tokenizer_digest  # None if it is unknown
+        self.tokenizer_digest = records.info.tokenizer_digest
         self._tokenizer = records.folder / TOKENIZER_FOLDER
 
     @property
@@ -72,17 +72,12 @@ class RecordSource:
     def check_tokenizer(self):
         """Raises InputError if the tokenizer beside the records is missing or another one."""
         repair = "Build the records again, or restore the folder from a copy."
-        if self.tokenizer_digest is not None and not self.has_tokenizer:
+        if not self._tokenizer.is_dir():
             raise InputError(
                 f"`{self._tokenizer}`, with which the records were built, is missing: "
                 f"the model could not be used without it. {repair}"
             )
         check_tokenizer(self._tokenizer, self.tokenizer_digest, "dataset_info.json", repair)
-
-    @property
-    def has_tokenizer(self) -> bool:
-        """Whether there is a tokenizer to copy."""
-        return self._tokenizer.is_dir()
 
     def save_tokenizer(self, folder):
         """Copies the tokenizer into an existing folder."""

@@ -1,7 +1,5 @@
 """How a pre-training begins: from random weights, or from trained ones, if they fit."""
 
-import logging
-
 import tensorflow as tf
 
 from albert_keras.config import FREE_SETTINGS, AlbertConfig
@@ -16,8 +14,6 @@ from data_pipeline.records.dataset_info import TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import is_extension
-
-logger = logging.getLogger(__name__)
 
 OUTPUT_BIAS = "cls/predictions/output_bias"
 _HEADS = HEADS["masked_lm"] + HEADS["sentence_order"]
@@ -103,19 +99,7 @@ class ContinuedPretraining(Start):
         has_copies = longer is not initial
         if config.model.get("position_embedding") == "rotary":
             longer = longer.with_rotary_positions()
-        if info.tokenizer_digest is None:
-            if info.vocab_size != ours.vocab_size:
-                raise InputError(
-                    f"`{records.folder}` must have the {ours.vocab_size:,} pieces of "
-                    f"`{initial}`. Received: {info.vocab_size:,}."
-                )
-            logger.warning(
-                "`%s` has no tokenizer, so it cannot be checked that its ids are the same as in "
-                "`%s`",
-                records.folder,
-                initial,
-            )
-        elif info.tokenizer_digest != ours.digest:
+        if info.tokenizer_digest != ours.digest:
             folder = records.folder / TOKENIZER_FOLDER
             theirs = Tokenizer.load(folder) if folder.is_dir() else None
             is_theirs = theirs is not None and theirs.digest == info.tokenizer_digest
