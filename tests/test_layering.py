@@ -28,7 +28,7 @@ ROWS = (
     ("serving", "machine", "conversion"),
     ("texts",),
     ("demo", "dry_run", "runs/overview"),
-    ("runs/report", "research"),
+    ("runs/report",),
     ("cli",),
 )
 LEVEL = {name: level for level, row in enumerate(ROWS) for name in row}

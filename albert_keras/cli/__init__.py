@@ -6,7 +6,6 @@ import sys
 import typer
 
 from albert_keras.cli import (
-    analyze,
     convert,
     data,
     demo,
@@ -40,7 +39,7 @@ _COMMANDS = (
         *(fill_mask.sentence_order, embed.embed, embed.similar),
     ),
     (export.export, serve.serve, serve.serve_check, serve.server_kit),
-    (convert.convert, analyze.app, runs.app),
+    (convert.convert, runs.app),
 )
 
 app = App(

@@ -56,7 +56,7 @@ def rung(layers: int, hidden_size: int, vocab_size: int, max_seq_length: int = 5
         hidden_size=hidden_size,
         num_attention_heads=hidden_size // 64,
         intermediate_size=4 * hidden_size,
-        # Leaves the first plateau sooner (docs/seeds.md).
+        # Leaves the first plateau sooner (docs/papers.md).
         position_embedding="rotary",
         # Rotary positions have no table, so that a larger number costs nothing.
         max_position_embeddings=max(512, max_seq_length),

@@ -28,7 +28,6 @@ _SMALL = {
     "vocab extend": {"--add": "3"},
     "data build": {"--max-seq-length": "48", "--workers": "2"},
     "pretrain": {"--size": "TINY", "--steps": "4", "--batch-size": "4"},
-    "runs study": {"--minutes": "0.02", "--seeds": "1", "--set": "vocabulary.size=300"},
     "finetune": {"--epochs": "1", "--seeds": "1,2", "--max-seq-length": "32"},
 }
 #: Options that are added to a command that lacks them.
@@ -36,7 +35,6 @@ _ADDED = {
     "data build": ("--max-seq-length",),
     "pretrain": ("--steps", "--batch-size"),
     "finetune": ("--epochs", "--max-seq-length"),
-    "runs study": ("--seeds", "--set"),
 }
 #: Settings of a page that do not fit so few steps.
 _SETTINGS = {"optimizer.warmup_steps": "1"}

@@ -29,6 +29,7 @@ from tests.documentation.code_blocks import (
 _FOREIGN = {"--master", "--no-deps", "--rest_api_port", "--sdk_container_image", "--upgrade"}
 _FOREIGN |= {"--force-reinstall", "--upgrade-package"}
 _FOREIGN |= {"--direct_num_workers", "--direct_running_mode"}
+_FOREIGN |= {"--minutes"}  # of the benchmarks
 COMMANDS = [
     (block, arguments)
     for block in ALL_BLOCKS
@@ -91,8 +92,9 @@ def test_options_in_the_text_exist():
     known = {"--help", *_FOREIGN}
     for one in (one for command in every_command() for one in command.params):
         known |= {*one.opts, *one.secondary_opts}
-    tpu_check = (ROOT / "tests" / "tpu_check" / "__main__.py").read_text(encoding="utf-8")
-    known |= set(re.findall(r"\"(--[a-z-]+)\"", tpu_check))
+    scripts = [ROOT / "tests" / "tpu_check" / "__main__.py", *ROOT.glob("docs/studies/*.py")]
+    for script in scripts:
+        known |= set(re.findall(r"\"(--[a-z-]+)\"", script.read_text(encoding="utf-8")))
     unknown = {}
     for page in PAGES:
         for code in re.findall(r"`([^`]+)`", prose_of(page)):

@@ -28,7 +28,6 @@ CONFIGS = {
 }
 #: Functions whose arguments are options of a command.
 LIBRARY = {
-    "analyze layers": "albert_keras.research.analyze.layers:analyze_layers",
     "convert": "albert_keras.conversion.convert:convert",
     "data inspect": "data_pipeline.reports.inspection:inspect_records",
     "distill": "albert_keras.distillation.distill:distill",
@@ -38,7 +37,6 @@ LIBRARY = {
     "finetune": "albert_keras.tasks.finetune:finetune",
     "pretrain": "albert_keras.training.pretrain:pretrain",
     "runs report": "albert_keras.runs.report.page:write_report",
-    "runs study": "albert_keras.research.study.study:study",
     "serve-check": "albert_keras.serving.serve_check:serve_check",
     "server-kit": "albert_keras.serving.kit.server_kit:write_kit",
     "similar": "albert_keras.texts.similar:similar",
