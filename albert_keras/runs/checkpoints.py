@@ -239,10 +239,6 @@ class CheckpointFolder:
             variable.assign(values[name])
         return self.state(step)
 
-    def misfits(self, step: int, variables: dict[str, tf.Variable]) -> list[str]:
-        """Returns why `load` could not assign a checkpoint to variables: list of str."""
-        return misfits_of(CheckpointTensors(self.prefix(step)), variables)
-
     def state(self, step: int) -> dict:
         """Reads the state that was saved with a checkpoint; raises InputError if it is damaged."""
         return read_state(self.folder(step), step)

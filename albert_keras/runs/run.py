@@ -100,7 +100,6 @@ class Run:
         source,
         allow_changes: Iterable[str] = (),
         lock: FolderLock | None = None,
-        misfits: Callable[["Run"], list[str]] | None = None,
     ) -> "Run":
         """Returns the run that a command creates or resumes, of which `write` saves the changes.
 
@@ -111,8 +110,6 @@ class Run:
                 `changes` of `run.json`.
             lock: FolderLock of the folder, which is taken before anything is changed; None if the
                 caller has locked it.
-            misfits: Returns why the checkpoints of an existing run do not fit the model that is
-                to be trained. Then no change is possible, whether it is allowed or not.
 
         Raises:
             InputError: If the folder contains a different run or other files, or another process
@@ -135,7 +132,7 @@ class Run:
             check_links(path)
             run = cls.open(path)
             old = run.record
-            run._update_record(record, allowed, misfits)
+            run._update_record(record, allowed)
             run._write = functools.partial(run._rewrite, old, source)
             return run
         check_overrides(allowed, record)
@@ -234,7 +231,7 @@ class Run:
         """Tokenizer of the run's data."""
         return Tokenizer.load(self.path / TOKENIZER_FOLDER)
 
-    def _update_record(self, record, allowed, misfits):
+    def _update_record(self, record, allowed):
         """Takes over the record of a new call, unless a change needs permission and has none."""
         if self.kind != record["kind"]:
             raise InputError(
@@ -244,22 +241,17 @@ class Run:
         check_overrides(allowed, self.record, record)
         changes = find_changes(self.record, record)
         self.overridden = tuple(find_refused(changes))
-        reasons = misfits(self) if misfits is not None and self.overridden else []
-        refused = find_refused(changes, () if reasons else allowed)
+        refused = find_refused(changes, allowed)
         if refused:
             listing = "\n  ".join(
-                f"{key}: was {shortened(repr(old), 60)}, is now {shortened(repr(new), 60)}"
-                + ("" if reasons else f" (`allow_changes={key}`)")
+                f"{key}: was {shortened(repr(old), 60)}, is now {shortened(repr(new), 60)} "
+                f"(`allow_changes={key}`)"
                 for key, (old, new) in refused.items()
             )
-            advice = "or allow each change as shown above."
-            if reasons:
-                more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
-                advice = f"because its checkpoints do not fit the others ({reasons[0]}{more})."
             raise InputError(
                 f"`{self.path}` was started with other settings or data:\n  {listing}\n"
-                f"To resume it, give the original settings, {advice} To start a new run, choose "
-                "another `out`.",
+                "To resume it, give the original settings, or allow each change as shown above. To "
+                "start a new run, choose another `out`.",
                 Mistake.OTHER_SETTINGS,
             )
         history = self.record.get("changes", [])

@@ -72,19 +72,16 @@ def create_or_resume(
         InputError: As `Run.prepare`; or if all checkpoints are damaged, or the newest does
             not fit.
     """
-
     training_step.check_compiled_part()
 
-    def misfits(run):
-        step = run.checkpoints.newest_valid()
-        if step is None:
-            return []
-        if FINISHED_AT in run.checkpoints.state(step):
-            return ["it is finished, without an optimizer state; start from its weights"]
-        return run.checkpoints.misfits(step, checkpoint_variables(training_step))
-
     def prepare():
-        run = Run.prepare(out, config, albert_config, source, allow_changes, lock, misfits)
+        run = Run.prepare(out, config, albert_config, source, allow_changes, lock)
+        step = run.checkpoints.newest_valid() if run.overridden else None
+        if step is not None and FINISHED_AT in run.checkpoints.state(step):
+            raise InputError(
+                f"`{run.path}` cannot go on with other settings: it is finished, without an "
+                "optimizer state. Start another run from its weights."
+            )
         if not run.checkpoints.steps():
             run.write()  # the other workers open it
         return run
