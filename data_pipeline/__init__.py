@@ -17,7 +17,6 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
         evaluation_dataset as evaluation_dataset,
         training_dataset as training_dataset,
     )
-    from data_pipeline.records.adoption import adopt_records as adopt_records
     from data_pipeline.records.dataset_info import DatasetInfo as DatasetInfo
     from data_pipeline.records.record_files import RecordFiles as RecordFiles
     from data_pipeline.reports.corpus_check import check_corpus as check_corpus

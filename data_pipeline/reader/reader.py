@@ -208,8 +208,8 @@ def uses_dynamic_masks(records: RecordFiles, masks: str) -> bool:
     if not (records.folder / TOKENIZER_FOLDER).is_dir():
         raise InputError(
             "Masks cannot be sampled without a tokenizer, but "
-            f"`{records.folder / TOKENIZER_FOLDER}` does not exist. Adopt the records with "
-            "a `tokenizer`, or use `masks=static` if they contain masks."
+            f"`{records.folder / TOKENIZER_FOLDER}` does not exist. Build the records "
+            "again, or use `masks=static` if they contain masks."
         )
     return True
 

@@ -46,17 +46,15 @@ class DatasetInfo(Settings):
     max_seq_length: int = Field(ge=1, le=MAX_SEQUENCE_LENGTH)  # S, which no record file states
     max_predictions_per_seq: int = Field(ge=1)  # P, which no record file states
     vocab_size: int = Field(ge=1)
-    tokenizer_digest: str | None = None  # None for foreign records without a tokenizer
+    tokenizer_digest: str | None = None  # None if the records have no tokenizer
     #: Meaning of `next_sentence_labels` = 1: "sop" swapped, "nsp" random, "none" that there is
     #: nothing to predict.
     objective: str = "sop"
     shards: tuple[ShardInfo, ...]
     statistics: dict = Field(default_factory=dict)  # counts collected by the build
-    config: dict = Field(default_factory=dict)  # PretrainingDataConfig; empty for foreign records
+    config: dict = Field(default_factory=dict)  # PretrainingDataConfig of the build
     corpus_digest: str | None = None  # hash of all bytes of the corpus, if it came from files
     builder_version: str | None = None  # version of the program that made the records
-    #: Our name of a feature -> its name in the files, where they differ, see `adoption.WRITERS`.
-    feature_names: dict[str, str] = Field(default_factory=dict)
 
     @property
     def num_records(self) -> int:
@@ -102,8 +100,7 @@ class DatasetInfo(Settings):
         if not path.is_file():
             raise InputError(
                 f"`{folder}` has no {INFO_FILE}: its build did not finish, or it was made by "
-                "another program. Build it with `albert-keras data build`, or write the file for "
-                "records of other programs with `albert-keras data adopt`.",
+                "another program. Build it with `albert-keras data build`.",
                 Mistake.UNFINISHED_RECORDS,
             )
         content = read_limited(path)

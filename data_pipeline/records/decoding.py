@@ -89,16 +89,15 @@ def _parse(records, names, lengths, info):
     """Returns the columns as TensorFlow parses them, or None if any of them is wrong."""
     import tensorflow as tf
 
-    theirs = {name: info.feature_names.get(name, name) for name in names}
     features = {
-        theirs[name]: tf.io.FixedLenFeature([lengths[name]], PRETRAINING_FEATURES[name].dtype)
+        name: tf.io.FixedLenFeature([lengths[name]], PRETRAINING_FEATURES[name].dtype)
         for name in names
     }
     try:
         parsed = tf.io.parse_example(tf.constant(records, tf.string), features)
     except (tf.errors.OpError, UnicodeDecodeError):  # the text of an error may quote the record
         return None
-    columns = {name: parsed[theirs[name]].numpy() for name in names}
+    columns = {name: parsed[name].numpy() for name in names}
     is_wrong = any(_out_of_range(name, values, info) for name, values in columns.items())
     return None if is_wrong else columns
 
@@ -110,7 +109,7 @@ def _decode_one_by_one(records, names, lengths, info, name_of):
             features = decode_instance(record)
         except InputError as error:
             raise InputError(f"{name_of(index)} is damaged: {error}") from error
-        row = {name: features.get(info.feature_names.get(name, name)) for name in names}
+        row = {name: features.get(name) for name in names}
         for name, values in row.items():
             if fault := _fault(name, values, lengths[name], info):
                 raise InputError(f"{name_of(index)} {fault}.")

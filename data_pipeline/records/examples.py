@@ -19,7 +19,7 @@ class Feature(NamedTuple):
 
     dtype: str  # "int64" or "float32", as `tf.train.Example` stores it
     length: str  # "sequence" (S values), "predictions" (P values) or "scalar" (one value)
-    required: bool = True  # whether a reader needs it; foreign records may lack the others
+    required: bool = True  # whether a reader needs it
 
 
 #: Features of a pre-training record, named as in google-research/albert

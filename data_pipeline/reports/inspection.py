@@ -60,7 +60,7 @@ class Inspection(NamedTuple):
     max_seq_length: int  # S
     max_predictions_per_seq: int  # P
     objective: str  # meaning of a label of 1, see DatasetInfo
-    input_format: str | None  # see PretrainingDataConfig; None for foreign records
+    input_format: str | None  # see PretrainingDataConfig; None if it is not known
     padding: float  # fraction of all positions
     lengths: dict[str, int]  # quantiles of the tokens of a record, including special ones
     label_1: float | None  # fraction of the records; None if the objective is "none"

@@ -1,4 +1,4 @@
-"""`albert-keras data inspect`, `verify` and `adopt`: commands on a folder of records."""
+"""`albert-keras data inspect` and `verify`: commands on a folder of records."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,7 +6,6 @@ from typing import Annotated
 from typer import Argument, Option
 
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import TokenizerPath
 from albert_keras.report import count_of
 from data_pipeline.errors import InputError
 
@@ -69,41 +68,3 @@ def verify(records: Path):
         return Output(found, [line])
     title = f"{count_of(len(found.problems), 'problem')} in `{found.folder}`:"
     return Output(found, [], InputError("\n  ".join([title, *map(str, found.problems)])))
-
-
-@command()
-def adopt(
-    folder: Path,
-    tokenizer: TokenizerPath = None,
-    vocab_size: int | None = None,
-    objective: Annotated[
-        str | None, Option(show_default="as in the program that wrote them")
-    ] = None,
-):
-    """Adopt records of ALBERT, BERT, tensorflow/models or NVIDIA.
-
-    All records are checked, and the missing dataset_info.json is written.
-
-    Example:
-      albert-keras data adopt records/ --tokenizer 30k-clean.model
-
-    Args:
-      folder: Folder of record files.
-      vocab_size: Size of the vocabulary, if there is no tokenizer.
-      objective: Meaning of label 1: sop (swapped), nsp (random second segment) or none.
-    """
-    from albert_keras.formats.vocabulary import load_tokenizer
-    from data_pipeline.records.adoption import LABELS, adopt_records
-
-    loaded = load_tokenizer(tokenizer) if tokenizer else None
-    info = adopt_records(folder, loaded, vocab_size, objective)
-    names = "num_records", "fingerprint", "max_seq_length", "max_predictions_per_seq", "objective"
-    values = {"path": folder, "written_by": info.builder_version}
-    values |= {name: getattr(info, name) for name in names}
-    lines = [
-        f"{info.num_records} records of {info.max_seq_length} tokens, "
-        f"{info.max_predictions_per_seq} of them masked, written by {info.builder_version}",
-        f"label 1 means: {LABELS[info.objective]} (change it with --objective)",
-        f"{count_of(len(info.shards), 'file')} ready for training: {folder}",
-    ]
-    return Output(values, lines)

@@ -1,4 +1,4 @@
-"""Continuing with a trained model: a larger vocabulary, foreign records, initial weights."""
+"""Continuing with a trained model: a larger vocabulary, initial weights."""
 
 import json
 import shutil
@@ -33,16 +33,6 @@ def test_a_vocabulary_is_extended_by_command(tiny_vocabulary, domain, tmp_path, 
     assert result["size"] == 309 and "▁cardiologist" in result["added"]
     assert main([*command, "--add", "2", "--out", f"{tmp_path}/t"]) == 2
     assert "is not empty" in capsys.readouterr().err
-
-
-def test_foreign_records_are_adopted_by_command(tiny_records, tmp_path, capsys):
-    folder = shutil.copytree(tiny_records, tmp_path / "records")
-    (folder / "dataset_info.json").unlink()
-    command = ["data", "adopt", str(folder), "--tokenizer", str(folder / "tokenizer")]
-    assert main([*command, "--json"]) == 0
-    result = values_of(capsys)
-    assert result["written_by"] == "google-research/albert" and result["objective"] == "sop"
-    assert (result["max_seq_length"], result["max_predictions_per_seq"]) == (32, 5)
 
 
 def test_a_run_starts_from_weights_by_command(tiny_run, tiny_records, tmp_path, quick, capsys):

@@ -16,7 +16,6 @@ _COMMANDS = (
         0,
     ),
     ("data verify records", 0),
-    ("data adopt records", 2),
     ("export --card --out saved_models/old-topics", 0),
     ("init pretrain --out pretrain.yaml", 0),
     ("plan --corpus-size 1GB --tflops 1 --out plan.yaml", 0),

@@ -32,7 +32,7 @@ def write_arrays(records: RecordFiles, held_out: RecordFiles, folder: Path):
     if not (records.folder / TOKENIZER_FOLDER).is_dir():
         raise InputError(
             f"`{records.folder}` must contain a tokenizer, with which the peers sample masks. "
-            "Adopt the records with `--tokenizer`."
+            "Build the records again."
         )
     logger.info("writing %s records as NumPy arrays", f"{len(records):,}")
     tokenizer = Tokenizer.load(records.folder / TOKENIZER_FOLDER)
