@@ -1,7 +1,6 @@
 """Continuing with a trained model: a larger vocabulary, initial weights."""
 
 import json
-import shutil
 
 import pytest
 
