@@ -16,7 +16,7 @@ TIMING = ("tokens_per_second", "positions_per_second", "mfu", "input_wait", "sec
 
 _LOG = "log.jsonl"
 #: Keys of the lines that are no reports of the training.
-_EVALUATION, _MINIMAL_PAIRS, _STAGE = "evaluation", "minimal_pairs", "stage_begins"
+_EVALUATION, _STAGE = "evaluation", "stage_begins"
 
 
 def read_log(folder):
@@ -24,7 +24,7 @@ def read_log(folder):
     return [
         {name: math.nan if value is None else value for name, value in line.items()}
         for line in _lines(folder)
-        if line.keys().isdisjoint((_EVALUATION, _MINIMAL_PAIRS, _STAGE))
+        if line.keys().isdisjoint((_EVALUATION, _STAGE))
     ]
 
 
