@@ -65,7 +65,7 @@ def distill(
     shape = opened.albert_config
     for stage in stages_of(config, records, student):
         stage.records.check_for(
-            opened, shape.vocab_size, shape.max_position_embeddings, opened.tokenizer.digest
+            str(opened), shape.vocab_size, shape.max_position_embeddings, opened.tokenizer.digest
         )
     return pretrain(
         data,
