@@ -33,7 +33,6 @@ from albert_keras.models.weight_count import count_weights, model_line
 from albert_keras.report import bytes_text
 from albert_keras.runs.run_record import read_record
 from albert_keras.training.config import PretrainingConfig, TrainingConfig
-from albert_keras.training.epoch_report import copies_for
 from albert_keras.training.flops import training_flops
 from data_pipeline.errors import InputError
 from data_pipeline.progress import format_duration, parse_duration
@@ -51,6 +50,8 @@ _LEAST_CORPUS_BYTES = 1e6
 _VOCABULARY_RATE, _BUILD_RATE, _COPY_RATE = 0.5e6, 5e6, 13e6
 #: Bytes of a corpus of which a part is enough for the vocabulary.
 _LARGE_CORPUS = 300e6
+#: The most copies of the text in records; seven passes were measured (docs/measured.md).
+_MOST_COPIES = 10
 #: Seconds until a command has loaded its libraries, and until a run has built its graph.
 _START_SECONDS, _RUN_START_SECONDS = 5, 30
 #: Least training time of a plan.
@@ -202,7 +203,7 @@ def make_plan(
         candidates = _candidates(models, needs, times, stages, text, seconds - before)
         chosen = _choose(candidates)
         if request.data is None:
-            wanted = copies_for(chosen.epochs / len(stages))
+            wanted = _copies_for(chosen.epochs / len(stages))
             later = sum(_seconds_before(request, text, len(stages), wanted).values())
             if seconds < later + _LEAST_SECONDS:
                 break  # so many copies would leave no time for the training
@@ -425,3 +426,8 @@ def _seconds_before(request, text, num_stages, copies):
         build = text.num_bytes * (1 / _BUILD_RATE + (copies - 1) / _COPY_RATE)
         parts["records"] = num_stages * (_START_SECONDS + build)
     return parts | {"start": float(_RUN_START_SECONDS)}
+
+
+def _copies_for(passes: float) -> int:
+    """Returns the copies of the text for so many passes over it: one for each, and at most ten."""
+    return min(_MOST_COPIES, math.ceil(passes))

@@ -12,13 +12,6 @@ logger = logging.getLogger(__name__)
 #: uses 100 (Gururangan et al. 2020, table 14). The warning suggests the second number, the passes
 #: of BERT (Devlin et al. 2019, appendix A.2).
 _MAX_EPOCHS, _USUAL_EPOCHS = 100, 40
-#: The most copies of the text in records; seven passes were measured (docs/measured.md).
-_MOST_COPIES = 10
-
-
-def copies_for(passes: float) -> int:
-    """Returns the copies of the text for so many passes over it: one for each, and at most ten."""
-    return min(_MOST_COPIES, math.ceil(passes))
 
 
 def report_epochs(training, stages, staged):
