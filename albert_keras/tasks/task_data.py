@@ -107,9 +107,9 @@ def prepare(
     remedy = "Give other development examples as `dev`."
     if config.task.dev:
         remedy = "Give another `dev`, or omit it to hold out a part of the training examples."
-    overlaps = {}
+    all_trained, overlaps = Digests.merged(trained), {}
     for split, examples in dev.items():
-        compared = Digests.merged(trained), digest_rows(examples), ROWS, config.task.dev or split
+        compared = all_trained, digest_rows(examples), ROWS, config.task.dev or split
         overlaps[split] = check_overlap(*compared, rule, remedy, Mistake.DEV_IS_TRAIN)
     train = Examples(train, task.features(train, tokenizer, training=True))
     dev = {
