@@ -5,8 +5,8 @@
 Each line of a file is an object with `sentence_good`, `sentence_bad` and `UID`, its paradigm. The
 score of a sentence is its pseudo-log-likelihood: one token after the other is masked, and the
 logarithms of the probabilities of the true ones are added (https://arxiv.org/abs/1910.14659). A
-pair is right if the good sentence has the higher score, and a
-tie is half right. BLiMP's summary is the mean of its paradigms (https://arxiv.org/abs/1912.00582).
+pair is right if the good sentence has the higher score, and a tie is half right. BLiMP's summary is
+the mean of its paradigms (https://arxiv.org/abs/1912.00582).
 """
 
 import argparse
@@ -26,7 +26,8 @@ def read_pairs(files: list[Path]) -> list[dict[str, str]]:
     """Reads the pairs of all files; raises SystemExit that names the line of a wrong one."""
     pairs = []
     for file in files:
-        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        lines = file.read_text(encoding="utf-8").removesuffix("\n").split("\n")  # U+2028 ends none
+        for number, line in enumerate(lines, 1):
             try:
                 pair = json.loads(line)
                 pairs.append({key: pair[key] for key in ("sentence_good", "sentence_bad", "UID")})
