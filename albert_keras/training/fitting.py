@@ -79,7 +79,7 @@ def create_or_resume(
         step = run.checkpoints.newest_valid() if run.overridden else None
         if step is not None and FINISHED_AT in run.checkpoints.state(step):
             raise InputError(
-                f"`{run.path}` cannot go on with other settings: it is finished, without an "
+                f"`{run.path}` cannot continue with other settings: it is finished, without an "
                 "optimizer state. Start another run from its weights."
             )
         if not run.checkpoints.steps():
