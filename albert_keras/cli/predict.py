@@ -148,7 +148,6 @@ def _answer_lines(place, fields, out):
 
     is_export = place.kind == "export"
     model: Any = _opened(place) if is_export else TrainedTask.open(place, strategy="auto")
-    model.task.log_reading()
     stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))
     if out is not None:
         return _written(collected(model.task, stream, out), out)

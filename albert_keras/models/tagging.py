@@ -16,7 +16,7 @@ from albert_keras.models.windows import compute_in_parts, lay_out_windows, max_c
 from data_pipeline.config import WordSplit
 from data_pipeline.errors import InputError
 from data_pipeline.limits import LONG_TEXT_FACTOR
-from data_pipeline.tokenizers.words import GIVEN_WORDS, find_rule, word_steps
+from data_pipeline.tokenizers.words import GIVEN_WORDS, word_steps
 
 #: In place of a tag where nothing is scored: [CLS], [SEP], padding, and all tokens of a word but
 #: the first.
@@ -28,10 +28,9 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
     """Splits texts into words and packs their tokens into windows, for `AlbertForTagging`.
 
     Args:
-        word_split: str or None. How a text becomes words: "characters"; "punctuation", at white
+        word_split: str. How a text becomes words: "characters"; "punctuation", at white
             space with punctuation and Chinese characters apart; with "elisions" or "contractions"
-            apart as well; or "white_space" alone. None is the rule that the words of the first
-            `fit` follow, and "punctuation" before it.
+            apart as well; or "white_space" alone.
         **kwargs: `tokenizer`, `sequence_length`, `pads_to` and others; see `AlbertPreprocessor`. A
             text longer than `sequence_length` takes several windows, which overlap.
 
@@ -52,7 +51,7 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
         tokenizer: Any,
         sequence_length: int = 128,
         pads_to: str = "sequence_length",
-        word_split: WordSplit | None = None,
+        word_split: WordSplit = "punctuation",
         **kwargs: Any,
     ):
         super().__init__(tokenizer, sequence_length, pads_to, **kwargs)
@@ -117,7 +116,7 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
         """Splits parts of texts into words, as the whole texts: ragged string [B, None]."""
         is_given = tf.strings.substr(text, 0, len(GIVEN_WORDS)) == GIVEN_WORDS
         apart = part
-        for expression, replacement in word_steps(self.word_split or "punctuation"):
+        for expression, replacement in word_steps(self.word_split):
             apart = tf.strings.regex_replace(apart, expression, replacement)
         part = tf.where(is_given, part, apart)
         return tf.strings.split(tf.strings.regex_replace(part, f"{WHITE_SPACE}+", " "))
@@ -253,11 +252,6 @@ class AlbertForTagging(LabelsModel):
     def features_and_targets(self, rows: dict[str, Any]) -> tuple[dict[str, Any], Any]:
         tags = rows.pop("tag_ids", None)
         return rows, None if tags is None else np.maximum(tags, 0)
-
-    def _learn_inputs(self, examples):
-        super()._learn_inputs(examples)
-        if self.preprocessor.word_split is None and "words" in examples.columns:
-            self.preprocessor.word_split = find_rule(examples.columns["words"]).rule
 
     def sample_inputs(self) -> dict[str, Any]:
         return {"text": tf.constant(["text"])}

@@ -71,7 +71,6 @@ _FREE = tuple(
     "config.task.data_dir",
     "config.task.train",
     "config.task.dev",
-    "config.task.word_split",  # follows from the training examples
     "config.stages.*.data",
 )
 #: Parts of a record that `--allow-change` may name.

@@ -45,6 +45,7 @@ _SETTINGS = {
     "class_weights": ("none", ("classification",)),
     "metric": (None, ("classification", "multi_label")),
     "threshold": (None, ("classification", "multi_label")),
+    "offsets": ("characters", ("tagging",)),
     "word_split": (None, ("tagging",)),
 }
 

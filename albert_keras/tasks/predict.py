@@ -107,8 +107,6 @@ def predict_task(
         given = [inputs] if isinstance(inputs, str | dict) else list(inputs or ())
         examples = task.read(split) if split else task.typed_examples(given)
         rows = list(map(known_fields, examples))
-    if inputs is not None:
-        task.log_reading()
     write_skipped_rows(out, task.skipped_rows)
     answered = answer_stream(answer, [list(zip(rows, examples, strict=True))])
     return collected(task, answered, out, split or "new")

@@ -6,7 +6,7 @@ No TensorFlow here. The model runs between `features` and `answers`.
 import abc
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +14,6 @@ import numpy as np
 
 import albert_keras
 from albert_keras.config import AlbertConfig
-from albert_keras.report import Finding
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample, text_problem
 from albert_keras.tasks.features import Features
@@ -89,12 +88,10 @@ class Task(abc.ABC):
         self.config = config
         #: By file, the rows that could not be used and that `skip_bad_rows` allowed to skip.
         self.skipped_rows: dict[str, list[SkippedRow]] = {}
-        #: By file, what is unusual about it, for people.
-        self.remarks: dict[str, list[str]] = {}
 
     def skipping(self, path) -> list[SkippedRow] | None:
         """Returns a new list for the rows of a file to skip; None if such rows are an error."""
-        self.skipped_rows[str(path)], self.remarks[str(path)] = [], []
+        self.skipped_rows[str(path)] = []
         return self.skipped_rows[str(path)] if self.config.skip_bad_rows else None
 
     def data_dir_for(self, split, files) -> str:
@@ -291,10 +288,6 @@ class Task(abc.ABC):
         """Returns the TaskConfig with the settings that the training examples decide."""
         return self.config
 
-    def log_reading(self) -> None:
-        """Logs how a text becomes words, if the model answers words."""
-        return
-
     def with_truths(self, examples: list, truths: list) -> list:
         """Returns examples with their answers, as a user gives them in memory.
 
@@ -314,10 +307,6 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def features(self, examples: list, tokenizer: Tokenizer, training: bool = False) -> Features:
         """Encodes examples; in `training` each must have an answer."""
-
-    def findings(self, examples: list, labels: Counter[str]) -> Iterator[Finding]:
-        """Yields what to know of training examples with these labels, beyond `example_report`."""
-        yield from ()
 
     def tuned_answers(self, examples, features, outputs) -> tuple[list[Any], dict[str, float]]:
         """Answers labelled examples, and returns what was found on them that answers depend on.

@@ -6,10 +6,14 @@ from pydantic import field_validator
 
 from albert_keras.tasks.kinds import OFFICIAL_TASKS, OWN_TASKS
 from albert_keras.tasks.tables.lines import checked_encoding
-from data_pipeline.config import AT_WHITE_SPACE, WordSplit
+from data_pipeline.config import WordSplit
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
 TASK_NAMES = (*OFFICIAL_TASKS, *OWN_TASKS)
+
+#: How spans of characters in a file count: characters, from `start` to before `end`; the same in
+#: code units of UTF-16, as JavaScript and Java do; or characters from `start` to `end`, inclusive.
+Offsets = Literal["characters", "utf16", "inclusive"]
 
 _TABLES = ("classification", "pair", "regression")
 #: Tasks whose files are tables with named columns.
@@ -82,8 +86,16 @@ class TaskConfig(Settings):
     encoding: str | None = option(
         None,
         "Encoding of the files, such as utf-16 or windows-1252.",
-        default_text="detected",
+        default_text="utf-8",
         metavar="NAME",
+    )
+    delimiter: str | None = option(
+        None,
+        "Delimiter of a .csv whose columns are given by number.",
+        min_length=1,
+        max_length=1,
+        default_text=",",
+        metavar="SIGN",
     )
     skip_bad_rows: bool = option(
         False, "Skip rows, sentences or questions that cannot be used, and list them in a file."
@@ -123,8 +135,13 @@ class TaskConfig(Settings):
         None,
         "tagging: how plain text becomes words: characters; at white space with punctuation "
         "(and Chinese characters) apart, and with elisions (French l') or contractions (English "
-        "n't) apart as well; or at white_space alone. None is as the words of the training "
-        "examples were split.",
+        "n't) apart as well; or at white_space alone. None is punctuation.",
+    )
+    offsets: Offsets = setting(
+        "characters",
+        "tagging: how spans of characters in a file count: characters, with an end that is one "
+        "more than the last; utf16, the same in code units of UTF-16; or inclusive, characters "
+        "with an end that is the last.",
     )
     max_seq_length: int | None = option(
         None, "Tokens per row.", default_text="128; squad 384, race 512", ge=8
@@ -164,6 +181,7 @@ class TaskConfig(Settings):
             "must not be given: your own examples come from `train`",
         ),
         _only_for("encoding", (*READ_FROM_TABLES, "tagging", "race")),
+        _only_for("delimiter", READ_FROM_TABLES),
         _only_for("label_separator", _TABLES),
         Rule(
             ("label", "name"),
@@ -191,8 +209,8 @@ class TaskConfig(Settings):
 
     @property
     def word_rule(self) -> WordSplit:
-        """How a tagger splits plain text: `word_split`, which earlier versions did not have."""
-        return self.word_split or AT_WHITE_SPACE
+        """How a text becomes words: `word_split`, by default punctuation."""
+        return self.word_split or "punctuation"
 
     @field_validator("name")
     @classmethod

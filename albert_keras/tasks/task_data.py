@@ -17,7 +17,6 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import read_given
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.labels import hold_out
-from albert_keras.tasks.tagging.task import WORD_SPLIT
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
 from albert_keras.tasks.trainer import TaskTrainer
@@ -160,8 +159,8 @@ def _log_reports(reports):
     """Logs what the examples are like, and warnings about them."""
     for split, report in reports.items():
         for finding in report.findings:
-            # `check_overlap` reports what is in the training examples, `completed` the rule.
-            if finding.is_good is not True and finding.name not in (IN_TRAINING, WORD_SPLIT):
+            # `check_overlap` reports what is in the training examples.
+            if finding.is_good is not True and finding.name != IN_TRAINING:
                 level = logging.INFO if finding.is_good is None else logging.WARNING
                 logger.log(level, "%s: %s: %s", split, finding.name, finding.text)
 

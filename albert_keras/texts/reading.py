@@ -7,7 +7,6 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from albert_keras.tasks.examples import text_problem
-from albert_keras.tasks.tables.files import with_header_as_problem
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import RowError, examples_from, is_number
 from data_pipeline.errors import InputError
@@ -75,9 +74,6 @@ def _rows(path, text_column, id_column):
     columns = [text_column] if id_column is None else [text_column, id_column]
     has_header = not all(is_number(column) for column in columns)
     table = read_raw_table(path, columns, has_header)
-    rows = table.rows
-    if table.names and not has_header:
-        rows = with_header_as_problem(rows, table.keys[0])
 
     def text_of(number, row):
         text, *ids = (row.fields[key] for key in table.keys)
@@ -85,7 +81,7 @@ def _rows(path, text_column, id_column):
             raise RowError(problem)
         return Text(str(ids[0]) if ids else str(number), text)
 
-    return iter(examples_from(path, rows, text_of, may_skip=False))
+    return iter(examples_from(path, table.rows, text_of, may_skip=False))
 
 
 def _lines(path):

@@ -138,9 +138,6 @@ def _check_task(flags, tokenizer, assignments):
     if tokenizer is None:
         text = "give --tokenizer for lengths in tokens and unknown tokens"
         lines += Finding(None, "tokens", text).lines()
-    for text in (text for texts in task.remarks.values() for text in texts):
-        warnings.append(f"files: {text}")
-        lines += Finding(False, "files", text).lines()
     if skipped:
         warnings.append(f"skipped rows: {count_of(len(skipped), 'row')} cannot be used")
         text = f"{len(skipped):,}; --json lists all of them"

@@ -276,11 +276,10 @@ class TextTask(Task):
             self.label_kind(known_labels),
             labelled,
             encoding=config.encoding,
+            delimiter=config.delimiter,
             skipped=self.skipping(path),
             all_columns=all_columns,
             pair_may_be_blank=self.pair_may_be_blank,
-            may_have_header=not known_labels,
-            remarks=self.remarks[str(path)],
         )
 
     def label_kind(self, known_labels):

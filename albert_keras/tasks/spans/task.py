@@ -84,7 +84,7 @@ class SpanTask(Task):
     def _read(self, path, labelled, needs_positions):
         version = self._version if labelled else None
         skipped = self.skipping(path)
-        return read_questions(path, needs_positions, version, skipped, self.remarks[str(path)])
+        return read_questions(path, needs_positions, version, skipped)
 
     def example(self, number, fields):
         """Returns an example of "question" and "context"; see `Task.example`."""

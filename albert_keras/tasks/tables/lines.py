@@ -1,33 +1,44 @@
-"""The text of a file, in whatever encoding → its lines as Rows."""
+"""The text of a file → its lines as Rows."""
 
 import io
-import logging
-from collections.abc import Sequence
 from pathlib import PurePath
 
 from albert_keras.tasks.tables.rows import Row
 from data_pipeline.errors import InputError
-from data_pipeline.file_kinds import ESCAPED, HTML, WIDE, detect_encoding
+from data_pipeline.file_kinds import ESCAPED, HTML, WIDE
 from data_pipeline.limits import bounded_lines
 from data_pipeline.text import storage
 
 USUAL_ENCODING = "utf-8"
 
-logger = logging.getLogger(__name__)
-
 
 def line_rows(path: str | PurePath, encoding: str | None = None) -> list[Row]:
     """Returns the lines of a file as Rows, whose `fields` are the text without its line break.
 
-    For `encoding` and errors see `read_raw_table`; a line that is not decoded has a `problem`.
+    Args:
+        path: The file. A line ends with LF or CRLF.
+        encoding: Name of its encoding; None is UTF-8, with or without a byte order mark.
+
+    Returns:
+        A list of Row. A line with bytes that are not in the encoding has a `problem`.
+
+    Raises:
+        InputError: If the file cannot be read, or is in an encoding whose characters have several
+            bytes, such as UTF-16, and has other bytes.
     """
-    lines, found = read_lines(path, encoding)
-    log_detected(path, None if encoding else found)
-    return [
-        # A byte order mark is inside where files were joined.
-        decodable(Row(number, line.removeprefix("\ufeff").rstrip("\r\n"), line), found, encoding)
-        for number, line in enumerate(lines, start=1)
-    ]
+    name = encoding or USUAL_ENCODING
+    with storage.open_to_read(path, takes=(HTML, *WIDE) if encoding else (HTML,)) as file:
+        data = b"".join(bounded_lines(file, f"`{path}`"))
+    try:
+        text = data.decode(name, "surrogateescape").removeprefix("\ufeff")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(
+            f"`{path}` line {line} must be {name.upper()}. {_byte(error.start, data[error.start])} "
+            "is not. `encoding` names another one."
+        ) from None
+    lines = enumerate(io.StringIO(text, newline="\n"), start=1)  # only LF ends a line
+    return [_row(number, line, name) for number, line in lines]
 
 
 def checked_encoding(name: str) -> str:
@@ -41,42 +52,16 @@ def checked_encoding(name: str) -> str:
     return name
 
 
-def read_lines(path: str | PurePath, encoding: str | None) -> tuple[list[str], str]:
-    """Returns the lines of a file, with their ends, and its encoding, detected if it is None.
-
-    Bytes that do not suit it are surrogate escapes, see `decodable`; InputError if its characters
-    have several bytes, as in UTF-16, so that no line can be read.
-    """
-    with storage.open_to_read(path, takes=(HTML, *WIDE)) as file:
-        data = b"".join(bounded_lines(file, f"`{path}`"))
-    encoding = encoding or detect_encoding(data)
-    try:
-        text = data.decode(encoding, "surrogateescape").removeprefix("\ufeff")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"`{path}` must be {encoding}. Its byte {error.start} (0x{data[error.start]:02x}) is "
-            "not. Give its `encoding`."
-        ) from None
-    if text.count("\r") - text.count("\r\n") > text.count("\n"):  # of the first Macintosh
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return list(io.StringIO(text, newline="\n")), encoding  # only LF ends a line
-
-
-def decodable(row: Row, encoding: str, given: str | None) -> Row:
-    """Adds a problem to a row with a byte that did not suit the encoding."""
-    found = ESCAPED.search(row.raw)
-    if found is None:
+def _row(number, line, encoding):
+    row = Row(number, line.removesuffix("\n").removesuffix("\r"), line)
+    if (found := ESCAPED.search(line)) is None:
         return row
-    position = len(row.raw[: found.start()].encode(encoding, "surrogateescape"))
-    byte = f"Its byte {position} (0x{ord(found[0]) - 0xDC00:02x})"
-    advice = "" if given else " `encoding` selects another one."
-    return row._replace(problem=f"must be {encoding.upper()}. {byte} is not.{advice}")
+    position = len(line[: found.start()].encode(encoding, "surrogateescape"))
+    byte = _byte(position, ord(found[0]) - 0xDC00)
+    return row._replace(
+        problem=f"must be {encoding.upper()}. {byte} is not. `encoding` names another one."
+    )
 
 
-def log_detected(path: str | PurePath, encoding: str | None, others: Sequence[str] = ()) -> None:
-    """Logs what was detected and is not usual: the encoding, and `others`, for people."""
-    detected = list(others)
-    if encoding not in (None, USUAL_ENCODING):
-        detected.insert(0, f"the encoding {encoding} (`encoding` selects another)")
-    if detected:
-        logger.info("%s: detected %s.", path, " and ".join(detected))
+def _byte(position, value):
+    return f"Its byte {position} (0x{value:02x})"

@@ -38,13 +38,6 @@ class Row(NamedTuple):
     file: str | None = None  # if the rows of several files are read together
     entry: int | None = None  # its number in an array, of which a line may have many
 
-    @property
-    def is_blank(self) -> bool:
-        """Whether all of its columns are blank, as Excel writes rows whose cells were emptied."""
-        if self.problem is not None or len(self.fields) < 2:
-            return False
-        return not any(map(str.strip, map(str, self.fields.values())))
-
     def place(self, unit: str = "line") -> str:
         """Returns where it is in its file, for people; `unit` is what `line` counts."""
         return f"{unit} {self.line}" if self.entry is None else f"entry {self.entry}"
@@ -111,14 +104,6 @@ def warn_skipped(path: str | PurePath, bad: list[Row], count: int, unit: str = "
         return
     listing = _listing(path, bad, unit)
     logger.warning("%s: skipped %s of %s rows. %s", path, f"{len(bad):,}", f"{count:,}", listing)
-
-
-def remark(path: str | PurePath, texts: Iterable[str], remarks: list[str] | None = None):
-    """Logs warnings about a file, and adds them to `remarks`."""
-    for text in texts:
-        logger.warning("%s: %s.", path, text)
-        if remarks is not None:
-            remarks.append(f"{path}: {text}")
 
 
 def _listing(path, bad, unit, advice=""):

@@ -10,7 +10,6 @@ All functions take the true and the predicted tags of the same words, sentence b
 
 import functools
 import re
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from data_pipeline.errors import InputError
@@ -26,57 +25,16 @@ _SCHEMES = {
     "BILU": {"L": "E", "U": "S"},
     "BMEW": {"M": "I", "W": "S"},
 }
-_OUTSIDE = "O"  # the usual tag of other words than those of entities
-#: Other usual ones, in small letters; and the shares of the words from which such a tag, or any
-#: tag, is probably one.
-_NAMES_OF_OUTSIDE = "o 0 other others none null nil no out outside x _ - n/a na".split()
-_SHARE_OF_NAMED, _SHARE_OF_ANY, _FEWEST_WORDS = 0.2, 0.5, 20
+_OUTSIDE = "O"  # the tag of other words than those of entities
 _NO_TYPE = "_"  # of a tag that is only B, I, E or S
-_SHOWN = 8
 
 
 def has_entities(tags: Iterable[str]) -> bool:
     """Returns whether tags mark entities: like B-PER or PER-B, or O and B-PER or B.
 
-    Instead of O, words outside of entities may have any other tag, see `outside_tag`.
-
     The schemes are IOB1, IOB2, IOBES, BMES, BMEWO and BILOU.
     """
     return _parser(tuple(dict.fromkeys(tags))) is not None
-
-
-def outside_tag(tags: Iterable[str]) -> str:
-    """Returns the tag of words outside of entities: O, or else the only tag without a prefix."""
-    matches = {tag: _PREFIXED.fullmatch(tag) or _SUFFIXED.fullmatch(tag) for tag in tags}
-    plain = [tag for tag, match in matches.items() if not match]
-    types = {part for match in matches.values() if match for part in match.groups() if part}
-    is_outside = len(plain) == 1 < len(matches) and _OUTSIDE not in matches
-    if is_outside and not any(map(plain[0].endswith, types - {*"BIESMLUW"})):
-        return plain[0]
-    return _OUTSIDE
-
-
-def why_no_entities(counts: Counter[str]) -> str:
-    """Returns why tags that seem to mark entities do not, or "" if they do or are of other kinds.
-
-    `counts` are the words of each tag. The text is for people.
-    """
-    tags, total, outside = list(counts), counts.total(), _OUTSIDE if counts[_OUTSIDE] else None
-    forms = [re.compile(rf"[BIESMLUW][-_].+|{_OUTSIDE}"), re.compile(rf".+-[BIESMLUW]|{_OUTSIDE}")]
-    strange = min(([tag for tag in tags if not form.fullmatch(tag)] for form in forms), key=len)
-    usual = [tag for tag in tags if tag == _OUTSIDE or tag.lower() in _NAMES_OF_OUTSIDE]
-    for some, share in ((usual, _SHARE_OF_NAMED), (tags, _SHARE_OF_ANY)):
-        often = [tag for tag in some if counts[tag] >= max(share * total, _FEWEST_WORDS * share)]
-        outside = outside or max(often, key=counts.__getitem__, default=None)
-    if has_entities(tags) or outside is None and len(strange) == len(tags):
-        return ""
-    named = [tag for tag in strange if tag != outside] or tags
-    names = ", ".join(f"`{name}`" for name in named[:_SHOWN])
-    return (
-        "none are recognised, so accuracy is the metric, which is high for a model that finds "
-        "none. Entities need tags such as B-PER and I-PER (IOB, IOBES, BMES, BILOU, or PER-B), and "
-        f"one such as O for other words, as `{outside or _OUTSIDE}` may be. Received: {names}"
-    )
 
 
 def entities_of(tags: Sequence[str], known: Sequence[str] | None = None):
@@ -113,8 +71,7 @@ def entities_of(tags: Sequence[str], known: Sequence[str] | None = None):
 @functools.lru_cache(maxsize=64)
 def _parser(tags):
     """Returns a function from a tag to its IOBES prefix and its type; None if tags mark none."""
-    outside = outside_tag(tags)
-    others = [tag for tag in tags if tag != outside]
+    others = [tag for tag in tags if tag != _OUTSIDE]
     for pattern, order in ((_PREFIXED, (1, 2)), (_SUFFIXED, (2, 1))):
         found = [pattern.fullmatch(tag) for tag in others]
         if not all(found):
@@ -122,13 +79,11 @@ def _parser(tags):
         prefixes = {match[order[0]] for match in found}
         names = next((each for letters, each in _SCHEMES.items() if prefixes <= set(letters)), None)
         untyped = any(not match[order[1]] for match in found)
-        # Letters alone are a scheme only beside O, or if they are those of IOB.
-        has_outside = outside in tags and (outside == _OUTSIDE or prefixes >= {"B", "I"})
-        if names is None or (untyped and not has_outside):
+        if names is None or (untyped and _OUTSIDE not in tags):  # letters alone need O
             continue
 
         def parse(tag, pattern=pattern, order=order, names=names):
-            if tag in (outside, _OUTSIDE):
+            if tag == _OUTSIDE:
                 return "O", _NO_TYPE
             match = pattern.fullmatch(tag)
             prefix = match[order[0]]

@@ -1,14 +1,12 @@
 """Tagging of words: entities, parts of speech, and any other tags of words."""
 
 import functools
-import logging
 import operator
 from typing import NamedTuple
 
 import numpy as np
 import scipy.special
 
-from albert_keras.report import Finding, percent
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.features import logits_of
@@ -19,18 +17,11 @@ from albert_keras.tasks.tagging.scores import (
     entity_counts,
     entity_scores,
     has_entities,
-    outside_tag,
-    why_no_entities,
 )
 from albert_keras.tasks.task import Error, Task, check_text
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-from data_pipeline.tokenizers.words import SPLITS, find_rule, split_words
-
-#: The finding that `completed` logs.
-WORD_SPLIT = "word split"
-
-logger = logging.getLogger(__name__)
+from data_pipeline.tokenizers.words import split_words
 
 
 class TagAnswer(NamedTuple):
@@ -62,7 +53,6 @@ class TagTask(Task):
 
     def __init__(self, config):
         super().__init__(config)
-        self._plain = {}  # see `read_tagged`
         if config.pair is not None:
             raise InputError(f"Tagging takes no `pair`. Received: {config.pair}.")
         if config.labels is not None:
@@ -95,12 +85,17 @@ class TagTask(Task):
         return self._read(path, labelled, self.labels if labelled else ())
 
     def _read(self, path, labelled, known):
-        config, skipped = self.config, self.skipping(path)
-        split = config.word_split or "punctuation"
-        columns = config.text, config.label
-        remarks = self.remarks[str(path)]
+        config = self.config
         return read_tagged(
-            path, *columns, labelled, known, config.encoding, skipped, split, remarks, self._plain
+            path,
+            config.text,
+            config.label,
+            labelled,
+            known,
+            config.encoding,
+            self.skipping(path),
+            config.word_rule,
+            config.offsets,
         )
 
     def example(self, number, fields):
@@ -123,34 +118,6 @@ class TagTask(Task):
                 f"`words` must be a list of words, none of them empty. Received: {words!r}."
             )
         return TaggedExample(str(number), tuple(words))
-
-    def completed(self, training_examples):
-        """As in `Task`: with the rule by which most words of the examples are found in their text.
-
-        Warns if no rule suits them, as for words of Chinese or Thai.
-        """
-        config = self.config
-        if config.word_split is None:
-            found = find_rule([example.words for example in training_examples], self._plain)
-            config = config.replace(word_split=found.rule)
-            if found.warning:
-                logger.warning("%s: %s.", WORD_SPLIT, found.warning)
-        _log_split(config.word_rule)
-        return config
-
-    def log_reading(self):
-        _log_split(self.config.word_rule)
-
-    def findings(self, examples, labels):
-        if reason := why_no_entities(labels):
-            yield Finding(False, "entities", reason)
-        elif has_entities(labels) and "O" not in labels and (tag := outside_tag(labels)) in labels:
-            yield Finding(None, "entities", f"words outside of them are tagged `{tag}`")
-        if self.config.word_split is None:
-            found = find_rule([example.words for example in examples], self._plain)
-            share = percent(found.share)
-            text = f"plain text is split {SPLITS[found.rule]}: {share} of the words found"
-            yield Finding(not found.warning, WORD_SPLIT, found.warning or text)
 
     def with_truth(self, example, truth):
         tags = tuple(truth)
@@ -233,10 +200,6 @@ class TagTask(Task):
     def _numbers(self, sentences):
         """Returns the numbers of all tags, int64 [words]."""
         return label_numbers((tag for tags in sentences for tag in tags), self.labels)
-
-
-def _log_split(rule):
-    logger.info("Plain text is split %s (task.word_split).", SPLITS[rule])
 
 
 def _answers(examples, tags, probabilities):

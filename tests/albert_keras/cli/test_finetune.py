@@ -27,7 +27,7 @@ def place(tiny_corpus, tmp_path_factory):
     rows = [f'"{text}";{number % 2};{number % 3 % 2}' for number, text in enumerate(texts)]
     rows[3:3] = ["no label;;", "too few"]
     table = "\r\n".join(["Bemerkung;toxic;insult", *rows[:40]]) + "\r\n"
-    (folder / "remarks.csv").write_bytes(table.encode("utf-16"))
+    (folder / "remarks.csv").write_bytes(table.encode())
     return folder
 
 

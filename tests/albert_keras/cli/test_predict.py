@@ -118,7 +118,7 @@ def table(tmp_path):
     path = tmp_path / "new.csv"
     long = "Rain, and rain. " * 20
     rows = ["no;body;reply;label", f"7;{long};Wind.;old", "8;Snow.;;older"]
-    path.write_text("\n".join(rows) + "\n", encoding="utf-16")
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
 
 

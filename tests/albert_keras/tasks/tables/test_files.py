@@ -42,9 +42,6 @@ def test_columns_by_number_mean_that_there_is_no_header(tmp_path):
     assert read_table(path, "1", label="0") == expected
     found = read_table(path, 1, label="name in the training", labelled=False)
     assert [example.first for example in found] == ["A.", "B."]
-    path = write(tmp_path, "y.csv", "label,Text\n1,A.\n")
-    with pytest.raises(InputError, match="`Text` is the usual name of a column of texts"):
-        read_table(path, 1, labelled=False)
 
 
 def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
@@ -121,80 +118,33 @@ def test_an_open_quote_costs_one_row(tmp_path):
 @pytest.mark.parametrize(
     "name, content, says",
     [
-        ("x.jsonl", '{"text": "A", "label": 1},\n' * 2, "1},. Extra data at column 26: ','."),
-        ("x.jsonl", '{"text": "A" "label": 1}', "Expecting ',' delimiter at column 14: '\"label"),
+        ("x.jsonl", '{"text": "A", "label": 1},\n' * 2, "1},. Extra data at column 26."),
+        ("x.jsonl", '{"text": "A" "label": 1}', "Expecting ',' delimiter at column 14."),
         ("x.jsonl", "{'text': 'A'}", "Expecting property name enclosed in double quotes at column"),
         ("x.jsonl", "[1, 2]\n[3]", "must be a JSON object. Received: [1, 2]."),
-        ("x.jsonl", '{"text": "A', "Unterminated string starting at column 10: '\"A'."),
-        ("x.json", json.dumps({"train": {"rows": [{"text": "A"}]}}), "If `train.rows` has the"),
-        ("x.json", json.dumps({f"{n:02d}": {} for n in range(99)}), "Expected one of: 00, 01,"),
-        ("x.json", json.dumps({"rows": [{"text": "A"}]}), "If `rows` has the rows"),
-        ("x.json", json.dumps({"n": 1, "rows": [{"text": "A"}]}, indent=1), "`rows` has the rows"),
+        ("x.jsonl", '{"text": "A', "Unterminated string starting at column 10."),
+        ("x.jsonl", "{\n", "line 1 must be a JSON object. Received: {."),
+        (
+            "x.json",
+            '{"text": "A"}\n{"text": "B"}',
+            "line 2 must be JSON, an array of objects: Extra",
+        ),
+        (
+            "x.json",
+            json.dumps({"rows": [{"text": "A"}]}),
+            "line 1 must be a JSON array of objects.",
+        ),
+        ("x.json", '[{"text": "A"}, 3]', "entry 2 must be a JSON object. Received: 3."),
     ],
 )
-def test_the_reason_of_the_parser_and_the_key_of_rows_are_told(name, content, says, tmp_path):
+def test_the_reason_of_the_parser_is_told(name, content, says, tmp_path):
     path = write(tmp_path, name, content)
     with pytest.raises(InputError) as error:
         read_table(path, "text", label="label")
     assert says in str(error.value) and len(str(error.value)) < 400
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_an_object_may_take_several_lines(count, tmp_path):
-    objects = [json.dumps({"text": "A", "label": "b"}, indent=1)] * count
-    path = write(tmp_path, "x.json", "\n".join(objects))
-    assert [one.first for one in read_table(path, "text", label="label")] == ["A"] * count
-    path = write(tmp_path, "y.json", "\n".join([*objects, '{"text": "A",}']))
-    with pytest.raises(InputError, match="Expecting property name"):
-        read_table(path, "text", label="label")
-
-
-@pytest.mark.parametrize("name", ["x.jsonl", "x.csv"])
-@pytest.mark.parametrize("last, left", [("accept", 2), ("ignore", 1), ("approve", 3)])
-def test_rows_that_people_rejected_are_left_out(name, last, left, tmp_path):
-    """Unless `answer` has something else than Prodigy writes, or is a column that is read."""
-    names = ("text", "label", "answer")
-    rows = [("A", "a", "accept"), ("B", "b", "reject"), ("C", "a", last)]
-    lines = [json.dumps(dict(zip(names, row, strict=True))) for row in rows]
-    if name == "x.csv":
-        lines = [",".join(row) for row in (names, *rows)]
-    path, remarks = write(tmp_path, name, "\n".join(lines)), []
-    assert len(read_table(path, "text", label="label", remarks=remarks)) == left
-    assert len(remarks) == (left < 3)
-    assert len(read_table(path, "text", label="answer")) == 3
-    assert len(read_table(path, "text", label="label", labelled=False)) == 3
-
-
-@pytest.mark.parametrize(
-    "column, out, last, left",
-    [
-        ("status", "Discarded", "Submitted", 1),
-        ("status", "Discarded", "open", 2),
-        ("responses.status", "discarded", "submitted", 1),
-        ("AssignmentStatus", "Rejected", "Approved", 1),
-        ("was_cancelled", True, False, 1),
-        ("Status", "Rejected", "Approved", 2),  # of an order, perhaps
-    ],
-)
-def test_rows_that_other_programs_discarded_are_left_out(column, out, last, left, tmp_path):
-    rows = [{"text": "A", "label": "a", column: one} for one in (out, last)]
-    path = write(tmp_path, "x.jsonl", "\n".join(map(json.dumps, rows)))
-    assert len(read_table(path, "text", label="label")) == left
-
-
 def test_a_row_with_a_repeated_key_is_not_read(tmp_path):
     path = write(tmp_path, "x.jsonl", '{"text": "A", "label": "a", "label": "b"}\n')
     with pytest.raises(InputError, match="line 1 .*it has `label` more than once"):
         read_table(path, "text", label="label")
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        '{"text": {"0": "A", "1": "B"}, "label": {"0": "a", "1": "b"}}',
-        '{"columns": ["text", "label"], "index": [0], "data": [["A", "a"]]}',
-    ],
-)
-def test_a_file_of_pandas_by_columns_is_named(content, tmp_path):
-    with pytest.raises(InputError, match="must be one row. It has all: in pandas, .*orient='rec"):
-        read_table(write(tmp_path, "x.json", content), "text", label="label")

@@ -1,7 +1,5 @@
 """Tagged sentences are read, aligned to tokens and read back."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -47,16 +45,57 @@ def test_columns_are_read_by_number_or_from_the_end(tmp_path):
 
 
 def test_tabs_spaces_byte_order_marks_and_line_ends_do_not_matter(tmp_path):
-    content = "\ufeffSeven \t O\r\ngeese\tO\t\r\n \t\r\n\r\n\ufeffLisbon   B-LOC"
+    content = "\ufeffSeven\tO\r\nmute geese \tO\r\n \t\r\n\r\nLisbon\tB-LOC"
     assert read_tagged(write(tmp_path / "dev.txt", content)) == [
-        TaggedExample("1", ("Seven", "geese"), ("O", "O")),
+        TaggedExample("1", ("Seven", "mute geese"), ("O", "O")),
         TaggedExample("2", ("Lisbon",), ("B-LOC",)),
     ]
+    assert read_tagged(write(tmp_path / "x.txt", " Seven   O\n")) == [
+        TaggedExample("1", ("Seven",), ("O",))
+    ]
+
+
+CONLL_U = """# text = Anna ate vámonos 10 000 .
+1\tAnna\tanna\tPROPN
+2\tate\teat\tVERB
+3-4\tvámonos\t_\t_
+3\tvamos\tir\tVERB
+3.1\tdit\t_\t_
+4\t10 000\t10\tNUM
+
+# sent_id = 2
+1\t#\t#\tSYM"""
+GERMEVAL = "#\thttp://x [2009]\n1\tAnna\tB-PER\tO\n2\tging\tO\tO\n\n#\tn-tv.de\n1\tRom\tB-LOC\tO"
+HF = '{"id": 4, "tokens": ["Anna", "slept"], "pos_tags": [2, 1], "ner_tags": [1, 0]}'
+KAGGLE = 'Sentence #,Word,POS,Tag\nSentence: 1,Anna,NNP,B\n,"""",``,O\nSentence: 2,Zürich,NNP,B'
+NAMED = 'Sentence #\ttoken\tner\nSentence: 1\tAnna\tB\n\t"\tO\nSentence: 2\tBonn\tB'
+
+
+@pytest.mark.parametrize(
+    "name, content, columns, words",
+    [
+        ("u.conllu", CONLL_U, (1, 3), "Anna/PROPN ate/VERB vamos/VERB 10 000/NUM, #/SYM"),
+        ("a.tsv", GERMEVAL, (1, 2), "Anna/B-PER ging/O, Rom/B-LOC"),
+        ("a.txt", "# O\nAnna B\n\n# a b\nBonn B", (), "#/O Anna/B, Bonn/B"),
+        ("a.conll", "-DOCSTART- O\n\nAnna\tB-THE NAME\nleft\tO", (), "Anna/B-THE NAME left/O"),
+        ("a.jsonl", HF, ("tokens", "ner_tags", ("O", "B-PER")), "Anna/B-PER slept/O"),
+        ("a.jsonl", HF, ("tokens", "pos_tags", ("a", "V", "N")), "Anna/N slept/V"),
+        ("a.csv", KAGGLE, (), 'Anna/B "/O, Zürich/B'),
+        ("a.csv", "Word;Tag\nAnna;B\n\nBonn;O\n\n", (), "Anna/B, Bonn/O"),
+        ("a.tsv", NAMED, ("token", "ner"), 'Anna/B "/O, Bonn/B'),
+    ],
+)
+def test_the_documented_forms_are_read(name, content, columns, words, tmp_path):
+    text, label, known = (*columns, *(None, None, ())[len(columns) :])
+    found = read_tagged(write(tmp_path / name, content), text, label, known=known)
+    pairs = (zip(one.words, one.tags, strict=True) for one in found)
+    assert ", ".join(" ".join(map("/".join, sentence)) for sentence in pairs) == words
+    assert found[0].id == ("4" if content == HF else "1")
 
 
 def test_objects_are_read(tmp_path):
     first = '{"words": ["a b", "c"], "tags": ["X", "Y"], "id": 7}'
-    content = f'\ufeff{first}\r\n\n{{"words": ["d"], "tags": ["Z"]}}'
+    content = f'\ufeff{first}\r\n{{"words": ["d"], "tags": ["Z"]}}'
     path = write(tmp_path / "x.jsonl", content)
     assert read_tagged(path) == [
         TaggedExample("7", ("a b", "c"), ("X", "Y")),
@@ -68,9 +107,9 @@ def test_objects_are_read(tmp_path):
 @pytest.mark.parametrize(
     "name, content, options, says",
     [
-        ("x", "a O\n\nb X O\n", {}, "line 3 must have 2 columns, like the other lines. .*: 3"),
+        ("x", "a O\n\nb X O\n", {}, "line 3 must have 2 columns, like the first one. .*: 3"),
         ("x", "\na\nb\n", {}, "must have a column of words and one of tags"),
-        ("x", "a O\n", {"label": 2}, "must have .* Received: `label=2`, 2 columns"),
+        ("x", "a O\n", {"label": 2}, "must have .* Received: 0 and 2 of 2 columns"),
         ("x", b"a O\nb\x81 O\n", {}, r"line 2 must be UTF-8. Its byte 1 \(0x81\) is not"),
         ("x", "-DOCSTART- O\n\n", {}, "must contain at least one row"),
         ("x.jsonl", '{"words": ["a", ""], "tags": ["X", "Y"]}', {}, r"line 1 `words\[1\]`"),
@@ -136,47 +175,7 @@ def test_a_word_of_nothing_is_an_unknown_token(tiny_tokenizer):
     assert batch["tag_ids"].tolist() == [[NOT_SCORED, 0, NOT_SCORED, NOT_SCORED]]
 
 
-def test_rows_that_people_rejected_are_left_out(tmp_path):
-    rows = [
-        {"words": ["a"], "tags": ["X"], "answer": "accept"},
-        {"words": ["b"], "tags": ["Y"], "answer": "reject"},
-        {"words": ["c"], "answer": "ignore"},
-    ]
-    path, remarks = tmp_path / "a.jsonl", []
-    path.write_text("\n".join(map(json.dumps, rows)))
-    assert [one.words for one in read_tagged(path, remarks=remarks)] == [("a",)]
-    assert "left out 2 rows whose `answer` is reject or ignore, the first in line 2" in remarks[0]
-    assert len(read_tagged(path, has_tags=False)) == 3
-
-
-def test_tabs_separate_columns_beside_a_start_with_a_space(tmp_path):
-    path = write(tmp_path / "a.conll", "-DOCSTART- O\n\nLisbon\tB-BIRTH PLACE\nslept\tO\n")
-    assert read_tagged(path)[0].tags == ("B-BIRTH PLACE", "O")
-    path = write(tmp_path / "b.conll", "Ada O\nwas O\nin O\nLisbon B-BIRTH PLACE\n")
-    with pytest.raises(InputError, match="by tabs if words or tags .*: 'Lisbon B-BIRTH PLACE"):
-        read_tagged(path)
-
-
-def test_a_number_of_several_words_may_have_nothing_else(tmp_path):
-    path = write(
-        tmp_path / "a.tsv", "#Text=a b c\n1-1\t0-1\ta\tX\n1-2\t2-3\tb\tY\n1-3\t4-5\tc\tX\n"
-    )
-    assert read_tagged(path, 2, 3) == [
-        TaggedExample("1", ("a", "b", "c"), ("X", "Y", "X"))
-    ]  # WebAnno
-    path = write(tmp_path / "a.conllu", "# x\n1\ta\tX\n2-3\n2\tb\tY\n3\tc\tX\n4\td\tY\n")
-    assert read_tagged(path, text=1, label=2)[0].words == ("a", "b", "c", "d")
-
-
 def test_sentences_without_a_line_between_them_are_one(tmp_path):
     path = write(tmp_path / "a.conll", "Ada B-PER\nslept O\n. O\n" * 9)
     with pytest.raises(InputError, match="1 in 1 examples. .* an empty line after each sentence"):
         hold_out(read_tagged(path), 0.1)
-
-
-def test_sentences_of_hundreds_of_words_are_told(tmp_path):
-    for end, count in (("", 1), ("\n", 0)):
-        path = write(tmp_path / "x.conll", f"Anna\tB-PER\nleft\tO\n.\tO\n{end}" * 90)
-        remarks = []
-        read_tagged(path, remarks=remarks)
-        assert len(remarks) == count and all("have 270 words on average" in one for one in remarks)
