@@ -8,14 +8,16 @@ from typing import NamedTuple
 import keras
 import numpy as np
 
+from albert_keras.formats.open_weights import open_weights
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.log_file import log_evaluation
 from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import RECORDS, Overlap, check_scored
 from albert_keras.training.fitting import RunContext
-from albert_keras.training.scored_model import open_scored_model
 from albert_keras.training.strategy import build_strategy
 from albert_keras.training.trained_records import digests_of
+from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_files import RecordFiles
@@ -139,6 +141,27 @@ def evaluate(
         logged = evaluation._asdict() | {"path": str(records.folder)}
         log_evaluation(own.path, evaluation.step, logged)
     return evaluation
+
+
+def open_scored_model(
+    path: str | Path, records: RecordFiles, step: int | str | None = None
+) -> OpenedModel:
+    """Opens a pre-trained model to score on records; arguments as of `open_weights`.
+
+    Raises:
+        InputError: If there is no such model, it has no masked-LM head, or cannot read the records.
+    """
+    weights = open_weights(path, step)
+    if "masked_lm" not in weights.heads:
+        raise InputError(
+            f"`{path}` must be a pre-trained model with a masked-LM head, to be scored on records. "
+            f"Received: heads {', '.join(weights.heads) or 'none'}."
+        )
+    run = weights.run
+    digest = weights.tokenizer.digest if run is None else run.record["tokenizer_digest"]
+    config = weights.albert_config
+    records.check_for(weights.path, config.vocab_size, config.max_position_embeddings, digest)
+    return weights
 
 
 def build_scorer(
