@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
@@ -17,7 +18,6 @@ from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.preprocessor import restored_tokenizer
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.text_model import config_of_earlier_versions
 from data_pipeline.errors import InputError
 from data_pipeline.limits import check_memory, check_regular_file, parse_json
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -25,6 +25,8 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 #: Models that a `.keras` file may contain.
 _MODELS = (AlbertEncoder, AlbertForPretraining, AlbertForTask)
 _WEIGHTS = "model.weights.h5"
+#: The group of that file with all weights of ours, each by its name with "." for "/".
+_OWN_WEIGHTS = "vars"
 #: Files of a `.keras` file. Our models have no assets.
 _MEMBERS = {"metadata.json", "config.json", _WEIGHTS}
 #: Keras does not compress; files that were compressed again shrink by a tenth.
@@ -33,69 +35,80 @@ _MAX_GROWTH = 16
 _DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError)
 
 
-def shape_in_keras_file(path: Path) -> AlbertConfig:
-    """Reads the shape of the model in a `.keras` file, without loading it.
+class KerasFile:
+    """What a `.keras` file of this package says about its model, and its weights.
+
+    Keras imports any module that such a file names, even in safe mode. So it is only given files
+    that name no class but one of this package; weights and tokenizer are read without it.
+
+    Args:
+        path: Path. The file; its weights are read when they are used.
 
     Raises:
         InputError: If it cannot be read, or contains a model that is not ours.
     """
-    return AlbertConfig.from_dict(_settings_in(path)["config"])
 
+    def __init__(self, path: Path):
+        self.path = path
+        try:
+            with _open_archive(path) as archive:
+                content = parse_json(archive.read("config.json"))
+            content.pop("compile_config", None)  # not loaded
+            name, self._settings = content["class_name"], content["config"]
+            shape = self._settings.get("config")
+            importlib.import_module("albert_keras.saving")
+            model = keras.saving.get_registered_object(content["registered_name"])
+            num_classes = json.dumps(content).count('"class_name"')
+        except InputError:
+            raise
+        except (*_DAMAGED, LookupError, TypeError, AttributeError) as e:
+            raise InputError(f"`{path}` must be a `.keras` model. Received: {e!r}.") from e
+        ours = isinstance(model, type) and issubclass(model, _MODELS) and model.__name__ == name
+        if not ours or num_classes != 1 or not isinstance(shape, dict):
+            raise InputError(f"`{path}` must contain a model of albert_keras. Received: {name}.")
+        self.albert_config = AlbertConfig.from_dict(shape)
 
-def tokenizer_in_keras_file(path: Path) -> Tokenizer | None:
-    """Reads the tokenizer of the preprocessor in a `.keras` file; None if it has none.
+    def tokenizer(self) -> Tokenizer | None:
+        """Reads the tokenizer of the preprocessor; None if there is none, InputError if damaged."""
+        preprocessor = self._settings.get("preprocessor")
+        try:
+            return preprocessor and restored_tokenizer(dict(preprocessor["tokenizer"]))
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise InputError(f"The tokenizer of `{self.path}` is damaged: {error!r}.") from error
 
-    Raises:
-        InputError: If it is damaged, or as `shape_in_keras_file`.
-    """
-    settings = _settings_in(path)
-    try:
-        preprocessor = config_of_earlier_versions(settings).get("preprocessor")
-        return preprocessor and restored_tokenizer(dict(preprocessor["tokenizer"]))
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"The tokenizer of `{path}` is damaged: {error!r}.") from error
+    def tensors(self) -> ArrayTensors:
+        """Reads the weights of the model, float32 by the reference's names.
 
+        Weights of layers that a subclass adds, which Keras stores in groups of theirs, are left
+        out. InputError if the HDF5 file is damaged or hostile, see `open_hdf5`.
+        """
+        arrays = {}
+        with self._weights() as stored:
+            for name, array in stored.items():
+                group, _, key = name.rpartition("/")
+                if group == _OWN_WEIGHTS:
+                    arrays[key.replace(".", "/")] = array[()].astype(np.float32)
+        return ArrayTensors(arrays)
 
-def _settings_in(path):
-    """Returns what `get_config` returned for the model in a `.keras` file.
+    def load(self) -> keras.Model:
+        """Loads the model by Keras, not compiled; InputError as `tensors`."""
+        try:
+            with self._weights():  # Keras opens the HDF5 file in it without any check
+                pass
+            return keras.models.load_model(self.path, compile=False, safe_mode=True)
+        except (*_DAMAGED, LookupError, TypeError, tf.errors.OpError) as error:
+            raise InputError(f"`{self.path}` cannot be loaded: {error}") from error
 
-    Keras imports any module that such a file names, even in safe mode. So it is only given files
-    that name no class but one of this package.
-    """
-    try:
-        with _open_archive(path) as archive:
-            content = parse_json(archive.read("config.json"))
-        content.pop("compile_config", None)  # not loaded
-        name, settings = content["class_name"], content["config"]
-        shape = settings.get("config")
-        importlib.import_module("albert_keras.saving")
-        model = keras.saving.get_registered_object(content["registered_name"])
-        num_classes = json.dumps(content).count('"class_name"')
-    except InputError:
-        raise
-    except (*_DAMAGED, LookupError, TypeError, AttributeError) as e:
-        raise InputError(f"`{path}` must be a `.keras` model. Received: {e!r}.") from e
-    ours = isinstance(model, type) and issubclass(model, _MODELS) and model.__name__ == name
-    if not ours or num_classes != 1 or not isinstance(shape, dict):
-        raise InputError(f"`{path}` must contain a model of albert_keras. Received: {name}.")
-    return settings
-
-
-def open_keras_file(path: Path) -> ArrayTensors:
-    """Loads the weights of a `.keras` file; raises as `shape_in_keras_file`."""
-    return ArrayTensors.of_model(open_keras_model(path))
-
-
-def open_keras_model(path: Path) -> keras.Model:
-    """Loads the model in a `.keras` file, not compiled; raises as `shape_in_keras_file`."""
-    shape_in_keras_file(path)
-    try:
-        # Keras opens the HDF5 file in it without any check.
-        with _open_archive(path) as archive, open_hdf5(_WEIGHTS, archive.read(_WEIGHTS)):
-            pass
-        return keras.models.load_model(path, compile=False, safe_mode=True)
-    except (*_DAMAGED, LookupError, TypeError, tf.errors.OpError) as error:
-        raise InputError(f"`{path}` cannot be loaded: {error}") from error
+    @contextlib.contextmanager
+    def _weights(self):
+        """Opens the HDF5 file of the weights, see `open_hdf5`."""
+        try:
+            with _open_archive(self.path) as archive:
+                content = archive.read(_WEIGHTS)
+        except (*_DAMAGED, LookupError) as error:
+            raise InputError(f"`{self.path}` cannot be loaded: {error}") from error
+        with open_hdf5(_WEIGHTS, content) as arrays:
+            yield arrays
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from albert_keras.formats.detection import (
     run_above,
     version_of,
 )
-from albert_keras.formats.keras_file import open_keras_file, shape_in_keras_file
+from albert_keras.formats.keras_file import KerasFile
 from albert_keras.formats.loading import encoder_names
 from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
 from albert_keras.formats.vocabulary import write_files
@@ -127,11 +127,12 @@ def _of_export(folder):
 def _of_keras_file(path, kind, place, version):
     record = read_export_record(version)  # {} if it is not the model of an export
     run, task = _object(record.get("run")), _object(record.get("task"))
+    file = KerasFile(path)
     return OpenedModel(
         kind=kind,
-        albert_config=shape_in_keras_file(path),
+        albert_config=file.albert_config,
         step=record.get("step"),
-        _open=functools.partial(open_keras_file, path),
+        _open=functools.cache(file.tensors),
         place=place,
         task=_object(task.get("config")) or None,
         # An export may serve shorter texts than it was trained on.

@@ -133,9 +133,9 @@ def _stored_vocabulary(place):
         return read_vocabulary(path) if path.is_file() else None
     vocabulary = vocabulary_beside(*place.folders)
     if vocabulary is None and place.kind == "keras":
-        from albert_keras.formats.keras_file import tokenizer_in_keras_file
+        from albert_keras.formats.keras_file import KerasFile
 
-        tokenizer = tokenizer_in_keras_file(place.path)
+        tokenizer = KerasFile(place.path).tokenizer()
         return None if tokenizer is None else Vocabulary(tokenizer, str(place.path))
     return vocabulary
 

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from albert_keras.formats.detection import Place, detect
-from albert_keras.formats.keras_file import open_keras_model
+from albert_keras.formats.keras_file import KerasFile
 from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
@@ -187,7 +187,7 @@ def open_text_model_of(
         precision: Of a run, see `Run.load_model`.
     """
     if place.kind == "keras":
-        model: keras.Model = open_keras_model(place.path)
+        model: keras.Model = KerasFile(place.path).load()
         return model if isinstance(model, AlbertForTexts) and model.preprocessor else None
     if place.run_kind == "finetuning":
         return open_finetuned(place, step or "best", precision)

@@ -89,10 +89,10 @@ def checkpoint(folder):
 
 
 def keras(folder):
-    from albert_keras.formats.keras_file import open_keras_file
+    from albert_keras.formats.keras_file import KerasFile
 
     path = unpack(folder, "saved_models/old/model-1.keras")
-    return Example((path,), lambda: open_keras_file(path))
+    return Example((path,), lambda: KerasFile(path).tensors())
 
 
 def hugging_face(folder):

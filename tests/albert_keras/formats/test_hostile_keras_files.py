@@ -9,11 +9,7 @@ import numpy as np
 import pytest
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.keras_file import (
-    open_keras_file,
-    shape_in_keras_file,
-    tokenizer_in_keras_file,
-)
+from albert_keras.formats.keras_file import KerasFile
 from albert_keras.models.encoder import AlbertEncoder
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import SMALL
@@ -101,23 +97,24 @@ def test_weights_are_in_the_file_itself(change, members, pack, pooler, tmp_path)
         del file[pooler]
         change(file, pooler, secret)
     path = pack({WEIGHTS: content.getvalue()})
-    with pytest.raises(InputError, match="must be a plain array|4 times the size of the file"):
-        open_keras_file(path)
+    for read in (KerasFile(path).tensors, KerasFile(path).load):
+        with pytest.raises(InputError, match="must be a plain array|4 times the size of the file"):
+            read()
 
 
 def test_what_keras_writes_is_loaded(pack):
     path = pack()
-    assert shape_in_keras_file(path) == CONFIG
-    assert open_keras_file(path).shapes["bert/pooler/dense/kernel"] == [8, 8]
-    assert open_keras_file(pack(compression=zipfile.ZIP_DEFLATED)).shapes
+    assert KerasFile(path).albert_config == CONFIG
+    assert KerasFile(path).tensors().shapes["bert/pooler/dense/kernel"] == [8, 8]
+    assert KerasFile(pack(compression=zipfile.ZIP_DEFLATED)).tensors().shapes
 
 
 def test_an_archive_that_unpacks_to_far_more_is_refused(pack):
     bomb = pack({WEIGHTS: bytes(10**8)}, compression=zipfile.ZIP_DEFLATED)
     with pytest.raises(InputError, match="must unpack to at most .* bytes, 16 times its size"):
-        open_keras_file(bomb)
+        KerasFile(bomb)
     with pytest.raises(InputError, match="and nothing else. Received: assets/a"):
-        open_keras_file(pack({"assets/a": b""}))
+        KerasFile(pack({"assets/a": b""}))
 
 
 @pytest.mark.parametrize("tokenizer", [{"model": ""}, {"config": 1, "model": ""}, "folder", None])
@@ -125,4 +122,4 @@ def test_a_damaged_tokenizer_is_refused(tokenizer, members, pack):
     content = json.loads(members[SHAPE])
     content["config"]["preprocessor"] = {"tokenizer": tokenizer}
     with pytest.raises(InputError, match="The tokenizer of .*model.keras` is damaged"):
-        tokenizer_in_keras_file(pack({SHAPE: json.dumps(content)}))
+        KerasFile(pack({SHAPE: json.dumps(content)})).tokenizer()
