@@ -204,7 +204,8 @@ def _positions(pad_id, rows):
 def read_labels(values: dict, num_classes: int) -> tuple[str, ...]:
     """Returns the names of the classes; empty where they are only numbered, as for a choice.
 
-    InputError if they are not numbered from 0 to the number of classes.
+    InputError if they are not numbered from 0 to the number of classes, or if `label2id` has some
+    of the names and is not the inverse. One with other names altogether is a default that was kept.
     """
     names = values.get("id2label") or {}
     numbers = [str(number) for number in range(len(names))]
@@ -215,14 +216,12 @@ def read_labels(values: dict, num_classes: int) -> tuple[str, ...]:
         if not isinstance(label, str | int) or not _NAME.fullmatch(str(label)):
             raise InputError(f"`id2label` must have names of classes. Received: {label!r}.")
     labels = tuple(map(str, labels))
-    if isinstance(ids := values.get("label2id"), dict):
-        wrong = [name for name, label in enumerate(labels) if ids.get(label) != name]
-        # Of a damaged name; in files of earlier labels they are others altogether.
-        if len(ids) == len(labels) > len(wrong) == 1:
-            raise InputError(
-                "`label2id` must be the inverse of `id2label`. Received: "
-                f"{labels[wrong[0]]!r} for {wrong[0]} there, which it does not have."
-            )
+    ids = values.get("label2id")
+    inverse = {label: number for number, label in enumerate(labels)}
+    if isinstance(ids, dict) and ids.keys() & inverse.keys() and ids != inverse:
+        raise InputError(
+            f"`label2id` must be the inverse of `id2label`, {inverse!r}. Received: {ids!r}."
+        )
     if labels == _numbered(len(labels)) or (num_classes == 1 and len(labels) != 1):
         return ()
     if len(labels) != num_classes:
