@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.formats.detection import CONFIG, OURS, Place, find, read_conversion_record
+from albert_keras.formats.detection import CONFIG, Place, find, read_conversion_record
 from albert_keras.formats.sentence_transformers import encoder_folder, needs_small
 from albert_keras.formats.tokenizer_check import (
     check_class,
@@ -26,7 +26,6 @@ from albert_keras.formats.tokenizer_json import (
 from albert_keras.formats.tokenizer_json_writing import special_tokens, template, tokenizer_json
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import temporary_folder
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_json, read_limited
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.byte_bpe import (
@@ -98,11 +97,8 @@ def stored_vocabulary(place: Place) -> Vocabulary | None:
     """
     vocabulary = _stored_vocabulary(place)
     record = read_conversion_record(place.path).get("vocabulary") or {}
-    digest = record.get("written_digest")
-    if digest is None and place.format in (OURS, "google"):  # written by an earlier version
-        digest = record.get("digest")
     if vocabulary is not None:
-        check_digest(str(place), vocabulary, digest)
+        check_digest(str(place), vocabulary, record.get("written_digest"))
     return vocabulary
 
 
@@ -201,7 +197,7 @@ def vocabulary_of(
         raise InputError(f"`{source}` contains several vocabularies. Pass one: {listing}.")
     theirs = read_json_in(files, CONFIG_FILE, source)
     if "sha256" in theirs:  # a tokenizer folder of ours
-        return _load(files, source)
+        return Vocabulary(Tokenizer.of_bytes(files, source=source), source)
     # AutoTokenizer reads `tokenizer.json`; a file that a user names may be called anything.
     json_name = PIECES_FILE if PIECES_FILE in files else None
     if len(files) == 1 and next(iter(files)).endswith(".json") and CONFIG_FILE not in files:
@@ -234,7 +230,8 @@ def vocabulary_of(
             "vocab.txt, tokenizer.json, or vocab.json with merges.txt. It contains: "
             f"{', '.join(sorted(files))}."
         )
-    vocabulary = _load({name: content}, origin, name, settings)._replace(notes=notes)
+    tokenizer = Tokenizer.of_bytes({name: content}, **settings, source=origin)
+    vocabulary = Vocabulary(tokenizer, origin, notes)
     if is_theirs and vocabulary.tokenizer.config.kind == "wordpiece":
         config = vocabulary.tokenizer.config.replace(
             program="tokenizers", max_word_characters=longest
@@ -307,9 +304,7 @@ def files_for(
     distinguishes the two texts of a pair by segment ids.
     """
     tokenizer, kind = vocabulary.tokenizer, vocabulary.tokenizer.config.kind
-    with temporary_folder() as folder:
-        tokenizer.save(folder)
-        own = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+    own = tokenizer.files()
     if format_name == "albert-keras":
         return own
     files, is_googles = {}, format_name in ("google", "google-bert")
@@ -365,18 +360,6 @@ def write_files(folder: str | Path, files: dict[str, bytes]):
     """Writes files into a folder."""
     for name, content in files.items():
         Path(folder, name).write_bytes(content)
-
-
-def _load(files, source, name="", settings=None):
-    """Loads a tokenizer from the contents of a file with this name, or of a tokenizer folder."""
-    with temporary_folder() as folder:
-        write_files(folder, files)
-        try:
-            tokenizer = Tokenizer.load(Path(folder, name), **settings or {})
-        except InputError as error:
-            text = str(error).replace(str(Path(folder, name)), source).replace(folder, source)
-            raise InputError(text) from error
-    return Vocabulary(tokenizer, source)
 
 
 def _settings_of_bert(values, source):
@@ -463,7 +446,15 @@ def _joined(files, source):
     pieces = sorted(ids, key=ids.__getitem__)
     if [ids[piece] for piece in pieces] != list(range(len(pieces))):
         raise ValueError(f"the ids in {PIECES} are not numbered from 0")
-    lines = files[MERGES].decode().split("\n")
+    lines = files[MERGES].decode().removesuffix("\n").split("\n")
     first = 1 if lines[0].startswith("#version:") else 0
-    merges = [tuple(line.split(" ")) for line in lines[first:] if line]
+    merges = [tuple(line.split(" ")) for line in lines[first:]]
+    for number, merge in enumerate(merges, first + 1):
+        has_marks = any(piece.startswith("\ufeff") or piece.endswith("\r") for piece in merge)
+        if len(merge) != 2 or not all(merge) or has_marks:
+            raise InputError(
+                f"Each line of {MERGES} of `{source}` must be two pieces with a space between "
+                f"them, without a byte order mark or a carriage return. Received in line {number}: "
+                f"{lines[number - 1]!r}."
+            )
     return BytePieces(pieces, merges, False, pair_separators=2)

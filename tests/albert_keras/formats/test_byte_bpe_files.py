@@ -161,3 +161,19 @@ def without_json(files):
         "vocab.json": json.dumps(model["vocab"]).encode(),
         "merges.txt": f"#version: 0.2\n{merges}".encode(),
     }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda merges: merges.replace(b"\n", b"\n\n", 2),
+        lambda merges: merges + b"\n",
+        lambda merges: merges.replace(b"\n", b"\r\n"),
+        lambda merges: b"\xef\xbb\xbf" + merges,
+    ],
+    ids=["blank", "blank at the end", "CR", "BOM"],
+)
+def test_a_line_of_merges_that_is_no_merge_is_named(files, change):
+    plain = without_json(files)
+    with pytest.raises(InputError, match="Each line of merges.txt .*Received in line"):
+        vocabulary_of(plain | {"merges.txt": change(plain["merges.txt"])}, "x")
