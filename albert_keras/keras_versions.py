@@ -8,7 +8,6 @@ import math
 import re
 import types
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -111,45 +110,6 @@ def name_of(variable: Any) -> str:
 def variable_of(weight: Any) -> tf.Variable:
     """Returns the variable of TensorFlow that a weight is, or has, for graphs of TensorFlow."""
     return weight.value if _IS_KERAS_3 else weight
-
-
-def load_by_layers(layer: Any, store: Any) -> None:
-    """Loads the layers inside a layer from a file of an earlier version, a group for each of them.
-
-    Keras 2.15 wrote such files and does this itself. Keras 3 would look for other groups, as it
-    walks the attributes of an object in another order: of two paths to a layer it takes the other.
-    `store` is what Keras gave to `load_own_variables`; layers get `is_stored` once loaded.
-    """
-    if not _IS_KERAS_3 or not hasattr(store, "get"):
-        return
-    seen = {id(layer)}
-
-    def load(parent, path):
-        found = {**vars(parent), "_layers": None}
-        found |= {"layers": parent.layers} if isinstance(parent, keras.Model) else {}
-        for name, value in sorted(found.items(), reverse=True):
-            is_list, kinds = isinstance(value, list | tuple), Counter()
-            for each in value if is_list else [value]:
-                if not hasattr(each, "is_stored") or id(each) in seen:
-                    continue
-                seen.add(id(each))
-                kind = _snake_case(type(each).__name__)
-                number = f"_{kinds[kind]}" if kinds[kind] else ""
-                kinds[kind] += 1
-                inner = f"{path}{name}/{kind}{number}" if is_list else f"{path}{name}"
-                if not isinstance(each, keras.Model):
-                    each.load_own_variables(store.get(inner))
-                load(each, f"{inner}/")
-                each.is_stored = True
-
-    path = store._h5_entry_path
-    load(layer, f"{path}/" if path else "")
-
-
-def _snake_case(name):
-    """Returns the name of a class as a part of the path of a layer that is in a list."""
-    name = re.sub("([a-z])([A-Z])", r"\1_\2", re.sub("(.)([A-Z][a-z]+)", r"\1_\2", name)).lower()
-    return f"private{name}" if name.startswith("_") else name
 
 
 # === Models

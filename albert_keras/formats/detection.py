@@ -225,21 +225,19 @@ def version_folder(path: str | Path | Place) -> Path:
 
 
 def keras_file(version: Path) -> Path:
-    """Returns the model for Keras beside a version: `model-3.keras`, in early exports `3.keras`."""
-    path, earlier = (version.parent / f"{start}{version.name}.keras" for start in ("model-", ""))
-    return earlier if earlier.is_file() and not path.is_file() else path
+    """Returns the model for Keras beside a version: `model-3.keras`."""
+    return version.parent / f"model-{version.name}.keras"
 
 
 def version_of(path: Path) -> Path:
     """Returns the folder of the version that a model for Keras belongs to, if it exists."""
-    folders = (path.parent / name for name in (path.stem.removeprefix("model-"), path.stem))
-    return next((one for one in folders if (one / EXPORT_RECORD).is_file()), path.with_suffix(""))
+    return path.with_name(path.stem.removeprefix("model-"))
 
 
 def read_export_record(folder: Path) -> dict:
     """Reads `export.json` of a version; {} if there is none: a SavedModel may come without it.
 
-    InputError if it is not the file that was exported; early versions have no digests.
+    InputError if it is not the file that its digests describe.
     """
     path = folder / EXPORT_RECORD
     if not path.is_file():

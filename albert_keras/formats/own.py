@@ -8,7 +8,6 @@ can start from it.
 import dataclasses
 import functools
 import re
-import sys
 from pathlib import Path
 
 from albert_keras.formats.detection import (
@@ -151,6 +150,4 @@ def _origin_positions(record):
     data = record.get("data")
     if not isinstance(data, dict):
         return 0
-    if data.get("origin") is not None and "origin_positions" not in data:
-        return sys.maxsize  # an older run, whose origin may have trained all of them
     return int(data.get("origin_positions") or 0)

@@ -13,7 +13,6 @@ from albert_keras.keras_versions import (
     any_inputs,
     compile_as_stored,
     key_of,
-    load_by_layers,
     name_of,
     take_any_inputs,
     track,
@@ -71,13 +70,10 @@ class ConfiguredModel(StoredOnce):
                 store[key] = weight.numpy()
 
     def load_own_variables(self, store: Any) -> None:
-        """Loads what `save_own_variables` stored; in older files each layer has its own weights."""
+        """Loads what `save_own_variables` stored."""
         if self.take_turn():
             return
         self._build_foreign_layers()
-        if not store.keys():
-            load_by_layers(self, store)
-            return
         weights = self._weights_by_key()
         if missing := sorted(weights.keys() - store.keys()):
             raise ValueError(f"The file has no weight {', '.join(missing)[:200]}.")

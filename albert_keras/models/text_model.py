@@ -268,7 +268,7 @@ class AlbertForTexts(AlbertForTask, TextTraining):
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
-        config = config_of_earlier_versions(config)
+        config = dict(config)
         if isinstance(config.get("preprocessor"), Mapping):
             config["preprocessor"] = cls.preprocessor_class.from_config(config["preprocessor"])
         return super().from_config(config)
@@ -277,31 +277,6 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         labels = f", labels {', '.join(self.labels)}" if self.labels else ""
         of_texts = "" if self.preprocessor is None else f", {self.preprocessor!r}"
         return f"<{type(self).__name__} {self.config.summary()}{labels}{of_texts}>"
-
-
-def config_of_earlier_versions(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the configuration of a model; earlier versions saved a task and a tokenizer."""
-    config = dict(config)
-    task, tokenizer = config.pop("task", None), config.pop("tokenizer", None)
-    thresholds = config.pop("tuned", None)
-    if task is None and tokenizer is None:
-        return config
-    task = task or {}
-    config |= {"labels": task["labels"]} if task.get("labels") else {}
-    config["thresholds"] = thresholds or {}
-    if task.get("name") in ("classification", "pair", "regression"):
-        config["pairs"] = task.get("pair") is not None
-    if task.get("threshold") is not None and not config["thresholds"]:
-        config["threshold"] = task["threshold"]
-    config |= {name: task[name] for name in ("n_best", "max_answer_length") if name in task}
-    if tokenizer is not None:
-        of_rows = ("word_split", "max_qa_length", "max_query_length", "doc_stride")
-        config["preprocessor"] = {
-            "tokenizer": tokenizer,
-            **({"sequence_length": task["max_seq_length"]} if "max_seq_length" in task else {}),
-            **{name: task[name] for name in of_rows if name in task},
-        }
-    return config
 
 
 def of_classes(logits: Any, labels: Any) -> Losses:

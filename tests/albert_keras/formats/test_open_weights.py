@@ -37,13 +37,13 @@ def model(config):
 
 @pytest.fixture(scope="module")
 def exports(tmp_path_factory, tiny_run, pretrained, config):
-    """Returns the folder of a name with versions 9 (of other weights, named as once) and 10."""
+    """Returns the folder of a name with versions 9 (of other weights) and 10."""
     name = tmp_path_factory.mktemp("exports") / "books"
     other = AlbertForPretraining(config, seed=3)
-    for version, file, model in (("9", "9", other), ("10", "model-10", pretrained)):
+    for version, model in (("9", other), ("10", pretrained)):
         folder = name / version
         shutil.copytree(tiny_run / "tokenizer", folder / "tokenizer")
-        model.save(name / f"{file}.keras")
+        model.save(name / f"model-{version}.keras")
         config.save(folder / "albert_config.json")
         record = {"step": 12, "run": Run.open(tiny_run).record}
         (folder / "export.json").write_text(json.dumps(record))
@@ -91,9 +91,9 @@ def test_an_export_a_version_and_a_keras_file(exported, model, pretrained, confi
         origin = open_weights(exported / path)
         assert (origin.kind, origin.step, origin.albert_config) == (kind, 12, config)
         assert_loads(origin, build_model("classification", config, 3), pretrained)
-    earlier = [open_weights(exported / path) for path in ("9", "9.keras")]
-    assert [(one.kind, one.step) for one in earlier] == [("export", 12), ("keras", 12)]
-    assert earlier[0].digest == earlier[1].digest != origin.digest
+    others = [open_weights(exported / path) for path in ("9", "model-9.keras")]
+    assert [(one.kind, one.step) for one in others] == [("export", 12), ("keras", 12)]
+    assert others[0].digest == others[1].digest != origin.digest
     (exported / "model-10.keras").unlink()
     with pytest.raises(InputError, match="weights of the export .* are missing"):
         open_weights(exported)
