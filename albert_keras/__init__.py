@@ -55,10 +55,6 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.tasks.predict import predict_task as predict_task
     from albert_keras.tasks.task_config import TaskConfig as TaskConfig
     from albert_keras.texts.embed import embed as embed
-    from albert_keras.texts.pair_accuracy import (
-        evaluate_minimal_pairs as evaluate_minimal_pairs,
-    )
-    from albert_keras.texts.sentence_scores import score_sentences as score_sentences
     from albert_keras.texts.similar import similar as similar
     from albert_keras.training.config import (
         PretrainingConfig as PretrainingConfig,

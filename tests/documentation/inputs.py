@@ -1,7 +1,6 @@
 """Small inputs with the names that the pages use: texts, tables and their columns."""
 
 import itertools
-import json
 from pathlib import Path
 
 #: Folders of texts -> the sentences of the corpus that they contain.
@@ -57,10 +56,6 @@ def write_inputs(folder: Path, corpus: list[str]) -> None:
             for number, text in enumerate(texts)
         ]
         _write(folder / name, "\n".join([header, *pairs]) + "\n")
-    minimal = [{"good": text, "bad": f"{text[:-1]}s."} for text in texts[:6]]
-    lines = "".join(json.dumps(pair) + "\n" for pair in minimal)
-    _write(folder / "mine.jsonl", lines)
-    _write(folder / "blimp" / "agreement.jsonl", lines)
 
 
 def _write_glue(folder, texts, late):
