@@ -18,7 +18,8 @@ CorpusFormat = Annotated[
     str,
     Option(
         "--format",
-        help="Format of the corpus: auto, prose, sentences (one per line), jsonl or wikiextractor.",
+        help="Format of the corpus: auto, prose, sentences, paragraphs or documents (one per "
+        "line), jsonl or wikiextractor.",
     ),
 ]
 TokenizerPath = Annotated[

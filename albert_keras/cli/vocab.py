@@ -16,7 +16,7 @@ _SHOWN = 20
 _SHOWN_CHARACTERS = 10
 
 #: What a vocabulary of bytes does not do.
-_OF_TEXT = ("lower_case", "strip_accents", "required_characters")
+_OF_TEXT = ("language", "lower_case", "strip_accents", "required_characters")
 
 
 @command()
@@ -27,11 +27,11 @@ def vocab(
     out: Path | None = None,
     kind: Literal["unigram", "wordpiece", "bpe"] = "unigram",
     size: int = 30000,
-    lower_case: Annotated[
-        bool | None, Option(show_default="yes, unless that confuses letters")
-    ] = None,
+    language: Annotated[str | None, Option(metavar="CODE", show_default="en")] = None,
+    lower_case: Annotated[bool | None, Option(show_default="yes, but for az and tr")] = None,
     strip_accents: Annotated[
-        bool | None, Option(show_default="yes, unless letters need them")
+        bool | None,
+        Option("--strip-accents/--keep-accents", show_default="removed for English alone"),
     ] = None,
     required_characters: Annotated[str, Option(show_default=False)] = "",
     corpus_format: CorpusFormat = "auto",
@@ -49,8 +49,10 @@ def vocab(
       kind: Kind of vocabulary: unigram (SentencePiece) as in ALBERT, wordpiece as in BERT and
         DistilBERT, or bpe (byte-level) as in RoBERTa, which preserves case and accents.
       size: Number of pieces in the vocabulary.
+      language: Language code of the text; required if more than one letter in a thousand has an
+        accent.
       lower_case: Convert text to lower case.
-      strip_accents: Remove accents: é becomes e.
+      strip_accents: Remove accents, é becomes e, or keep them.
       required_characters: Characters that get a piece even if the corpus lacks them, such as '§°';
         printable ASCII characters always get one.
     """
@@ -85,7 +87,7 @@ def vocab(
         f"vocabulary of {result.size} pieces: {result.path}",
         _coverage_line(coverage),
         *_cleanup_lines(result.path, kind),
-        f"next: {_build_command(result, corpus, corpus_format)}",
+        f"next: {_build_command(result, corpus, corpus_format, language)}",
     ]
     return Output(values, lines)
 
@@ -126,14 +128,11 @@ def extend(
     return Output(values, lines)
 
 
-def _build_command(vocabulary, corpus, corpus_format):
-    """Returns the command that makes records of the same text, in its language if certain."""
-    from data_pipeline.text.sample import language_of
-
+def _build_command(vocabulary, corpus, corpus_format, language=None):
+    """Returns the command that makes records of the same text."""
     words = [word for source in corpus for word in ("--corpus", source)]
     words += [] if corpus_format == "auto" else ["--format", corpus_format]
-    language = language_of(corpus, corpus_format)
-    words += [] if language in (None, "en") else ["--language", language]
+    words += [] if language is None else ["--language", language]
     words += ["--tokenizer", vocabulary.path, "--out", "records/"]
     return shell("albert-keras", "data", "build", *words)
 

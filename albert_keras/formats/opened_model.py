@@ -52,6 +52,7 @@ class OpenedModel:
         normalize: bool. Whether vectors of texts have the length 1, as the model stores it.
         longest_text: int or None. Tokens after which a text is cut for its vector, if the model
             stores it.
+        language: str or None. Code of the language of the text in pre-training, if it is known.
         tokenizer_source: str. Where the tokenizer was found; "" if it was given as an object.
         tokenizer_digest: str or None. Of the tokenizer used in training, if it is known.
         notes: tuple of str. What is different from the program that the model comes from.
@@ -72,6 +73,7 @@ class OpenedModel:
     pooling: str | None = None
     normalize: bool = False
     longest_text: int | None = None
+    language: str | None = None
     tokenizer_source: str = ""
     tokenizer_digest: str | None = None
     notes: tuple[str, ...] = ()

@@ -104,6 +104,7 @@ def _of_checkpoint(prefix, run=None):
         length = run.trained_length(folder, saved)
     known |= {"sequence_length": length, "origin_positions": _origin_positions(run.record)}
     known |= {"task": run.record["config"].get("task"), "albert_config": run.albert_config}
+    known["language"] = run.record["data"].get("language")
     return OpenedModel(**known, tokenizer_digest=run.record.get("tokenizer_digest"))
 
 
@@ -137,6 +138,7 @@ def _of_keras_file(path, kind, place, version):
         # An export may serve shorter texts than it was trained on.
         sequence_length=_object(run.get("data")).get("max_seq_length"),
         origin_positions=_origin_positions(run),
+        language=_object(run.get("data")).get("language"),
         tokenizer_digest=run.get("tokenizer_digest"),
     )
 

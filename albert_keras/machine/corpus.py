@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from data_pipeline.files import temporary_folder
 from data_pipeline.text.corpus import corpus_ranges
-from data_pipeline.text.sample import language_of, sample_documents
+from data_pipeline.text.sample import sample_documents
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ def examine_text(
         vocab_size: Pieces of the vocabulary, V.
         tokenizer: The tokenizer that will be used. None trains a small one on the sample, and
             expects more bytes per token of a larger one.
-        language: Code of the language. None detects it.
+        language: Code of the language. None is English.
 
     Raises:
         InputError: As `read_corpus`.
@@ -70,10 +70,7 @@ def examine_text(
     documents = sample_documents(ranges, _SAMPLE_CHARS)
     paragraphs = [paragraph for document in documents for paragraph in document.paragraphs]
     sample = "\n".join(paragraphs)
-    detected = None if language else language_of(sources, corpus_format)
-    found = "given" if language else "detected" if detected else "not certain: as English"
-    reason = f"language {found}, tokens counted in a sample"
-    language = language or detected or "en"
+    reason = "tokens counted in a sample"
     least = math.ceil(_PIECES_PER_CHARACTER * len(set(sample)) / 1000) * 1000
     if tokenizer is not None:
         bytes_per_token = _bytes_per_token(tokenizer, paragraphs)
@@ -85,7 +82,7 @@ def examine_text(
                 paragraphs,
                 Path(folder) / "sample",
                 max(least, _SAMPLE_PIECES),
-                strip_accents=language == "en",
+                language=language,
                 character_coverage=_SAMPLE_COVERAGE,
                 hard_limit=False,
             )
@@ -93,7 +90,7 @@ def examine_text(
             bytes_per_token = _bytes_per_token(small, paragraphs)
             bytes_per_token *= _growth(small.vocab_size, max(vocab_size, least))
     tokens = round(num_bytes / bytes_per_token)
-    return Text(num_bytes, language, bytes_per_token, tokens, reason, least)
+    return Text(num_bytes, language or "en", bytes_per_token, tokens, reason, least)
 
 
 def _bytes_per_token(tokenizer, paragraphs):

@@ -38,7 +38,6 @@ from data_pipeline.errors import InputError
 from data_pipeline.progress import format_duration, parse_duration
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.settings import Settings
-from data_pipeline.text.sample import language_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -78,7 +77,7 @@ class PlanRequest(Settings):
     corpus: tuple[str, ...] = ()  # files, folders or patterns
     corpus_format: str = "auto"
     corpus_bytes: float | None = Field(None, gt=0)  # if the text is not on this machine
-    language: str | None = None  # code of the language of the text; None detects it
+    language: str | None = None  # code of the language of the text; None is English
     tokenizer: str | None = None  # None trains a vocabulary
     data: str | None = None  # folder of records that exist
     hours: float = Field(8, gt=0, allow_inf_nan=False)  # from text to a trained model
@@ -382,10 +381,7 @@ def _text_of(request):
         size = corpus_bytes(request.corpus)
     if size < _LEAST_CORPUS_BYTES:
         language = request.language or "en"
-        if request.corpus and request.language is None:
-            language = language_of(request.corpus, request.corpus_format)
-        named = f"`{language}`" if language else "its language"
-        model = "albert-mini-en" if language == "en" else f"MODEL, one for {named}"
+        model = "albert-mini-en" if language == "en" else f"MODEL, one for `{language}`"
         raise InputError(
             "The corpus must have at least 1 MB of text for a model from random weights. Received: "
             f"{bytes_text(size)}. Add text, or continue with a trained model: "

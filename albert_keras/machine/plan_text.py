@@ -41,7 +41,7 @@ def plan_commands(plan: Plan, config_file: str) -> list[str]:
             corpus += ["--format", request.corpus_format]
         if request.tokenizer is None:
             # Accents of other languages are letters of their own.
-            accents = [] if language == "en" else ["--no-strip-accents"]
+            accents = [] if language == "en" else ["--language", language]
             size = ["--size", str(plan.vocab_size), "--out", "tokenizer/"]
             commands.append(["vocab", *corpus, *accents, *size])
         last = plan.stages[-1]

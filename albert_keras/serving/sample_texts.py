@@ -1,21 +1,14 @@
-"""Texts to try a model with, in the language of its vocabulary."""
+"""Texts to try a model with, in its language."""
 
 import functools
-import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
+from albert_keras.formats.detection import read_export_record
 from albert_keras.tasks.task import Task
-from data_pipeline.errors import InputError
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.text.languages import detect_language
-from data_pipeline.text.letters import UNSPACED_CHARACTER
-from data_pipeline.tokenizers.tokenization import Tokenizer
-
-_DEFAULT = "en"
 
 
 class SampleTexts(NamedTuple):
@@ -43,26 +36,24 @@ class SampleTexts(NamedTuple):
         return {name: fields[name] for name in task.inputs}
 
 
+#: For a model whose language is not known.
+_NONE = SampleTexts("", "[MASK]", "...", "...", "...", "...", ["...", "..."], "...")
+
+
 def sample_texts(version_folder: Path) -> SampleTexts:
-    """Returns texts in the language of the model in the folder of a version.
+    """Returns texts in the language of the text on which the model of a version was pre-trained.
 
-    The language is that of the words in its vocabulary; English if it is not certain, if there are
-    no texts in it, or without a readable tokenizer.
+    It is the language that was given then, or English. If it is not known, there are dots.
     """
-    folder = version_folder / TOKENIZER_FOLDER
-    try:
-        return texts_for(Tokenizer.load(folder)) if folder.is_dir() else _table()[_DEFAULT]
-    except InputError:  # other commands report it; an example is not worth an error
-        return _table()[_DEFAULT]
+    value: Any = read_export_record(version_folder)
+    for key in ("run", "data", "language"):
+        value = value.get(key) if isinstance(value, dict) else None
+    return texts_in(value)
 
 
-def texts_for(tokenizer: Tokenizer) -> SampleTexts:
-    """Returns texts in the language of a tokenizer, see `sample_texts`."""
-    pieces = map(tokenizer.shown, tokenizer.ordinary_ids.tolist())
-    # A word has three characters or more, except in scripts without spaces.
-    is_word = re.compile(rf" \S{{3}}|{UNSPACED_CHARACTER.pattern}").search
-    words = filter(is_word, (f" {piece}" if is_start else piece for is_start, piece in pieces))
-    return _table().get(detect_language(" ".join(words)), _table()[_DEFAULT])
+def texts_in(language: object) -> SampleTexts:
+    """Returns texts in the language of a code; dots if there are none in it."""
+    return _table().get(str(language), _NONE)
 
 
 @functools.cache

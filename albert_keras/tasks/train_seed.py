@@ -65,7 +65,8 @@ def train_seed(
     training, features = config.training, data.train.features
     check_batch_size(strategy, training)
     overlaps = {split: overlap._asdict() for split, overlap in data.overlaps.items()}
-    description = initial_weights.describe() | data.fingerprints | {"overlap": overlaps}
+    description = initial_weights.describe() | data.fingerprints
+    description |= {"overlap": overlaps, "language": initial_weights.language}
     source = ExampleSource(features, data.tokenizer, training, description)
     statistics = {
         "positions": len(features) * features.max_seq_length,

@@ -31,6 +31,7 @@ import numpy as np
 from data_pipeline.building.document_order import BIN_BITS, document_keys, plan_shards
 from data_pipeline.building.encoding import LENGTH, encode_documents, ids_dtype, range_digest
 from data_pipeline.building.folder import BuildResult, info_of, is_result_of, warn_of_lost_text
+from data_pipeline.building.sample_check import check_sample
 from data_pipeline.building.shards import shard_name, write_shard
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
@@ -85,7 +86,8 @@ def build_with_beam(
 
     Raises:
         InputError: If Beam is not installed or does not know an option, the corpus cannot be read
-            or yields no instance, or `out` contains something else.
+            or yields no instance, its language must be given (see `check_sample`), or `out`
+            contains something else.
     """
     started = time.monotonic()
     if beam is None:
@@ -107,6 +109,7 @@ def build_with_beam(
                 storage.remove(f"{folder}/{WORK}")
             return BuildResult(path, info, time.monotonic() - started, len(info.shards))
     _check_folder(folder, names, out)
+    check_sample(ranges, tokenizer, config)
 
     missing = _highest_missing(folder)
     _clear(folder)

@@ -23,6 +23,7 @@ from data_pipeline.building.folder import (
     is_result_of,
     warn_of_lost_text,
 )
+from data_pipeline.building.sample_check import check_sample
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
 from data_pipeline.child_processes import Workers, num_processors
 from data_pipeline.config import PretrainingDataConfig
@@ -77,7 +78,8 @@ def build_records(
         BuildResult.
 
     Raises:
-        InputError: If the corpus cannot be read or yields no instance, or `out` contains something
+        InputError: If the corpus cannot be read or yields no instance, its language must be given
+            (see `check_sample`), or `out` contains something
             else or an unfinished build with other settings, or has a scheme, which requires
             `build_with_beam`.
         WorkInterrupted: After Ctrl-C, once the workers have ended.
@@ -104,6 +106,8 @@ def build_records(
             shutil.rmtree(out / WORK, ignore_errors=True)  # of a build that was killed at its end
             logger.info("`%s` is already complete; nothing to build", out)
             return BuildResult(out, info, time.monotonic() - started, len(info.shards))
+    if ranges:
+        check_sample(ranges, tokenizer, config)
     parts = parts_of_documents(corpus) if ranges is None else parts_of_ranges(ranges)
     total_bytes = sum(text_range.num_bytes for text_range in ranges) if ranges else None
     if not workers:

@@ -1,9 +1,13 @@
-"""Near-duplicates: texts of a corpus, and of held-out text, that share many runs of words."""
+"""Texts with the same words: repeated ones, and held-out text that a corpus contains.
+
+Words are compared by their letters, as editions of a text differ in case, accents, punctuation and
+numbers.
+"""
 
 import re
 import unicodedata
 import zlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -19,92 +23,77 @@ _PLAIN_WORD = re.compile(rf"(?=\w)[{UNSPACED_SCRIPTS}]|[^\W_{UNSPACED_SCRIPTS}]+
 _FILLERS = "\u00ad\u0640"
 #: Words of a run, and the fraction of all runs that is looked at: one in this number.
 _RUN, _ONE_IN = 8, 16
-#: Texts that share this fraction of the runs of the shorter one are reported, if at least this
-#: number of runs was looked at.
+#: Held-out texts that share this fraction of their runs with the corpus are near-duplicates of
+#: parts of it, if at least this number of runs was looked at.
 _NEAR_SHARE, _FEWEST_RUNS = 0.2, 8
 #: Texts with so many words may differ in one of them.
 _LENGTHS = range(8, 51)
 
 
 class NearDuplicate(NamedTuple):
-    """Two texts with many equal runs of 8 words, or one that repeats itself."""
+    """A held-out text with many runs of 8 words that the corpus has, too."""
 
     name: str
-    other: str  # the text that was read first
-    share: float  # fraction of the runs of `name` that `other`, or an earlier part, contains
-    held_out: bool  # whether `name` is of the held-out text, and `other` is not
+    other: str  # the text of the corpus that shares most of them
+    share: float  # fraction of the runs of `name` that the corpus contains
 
 
-class WordRuns:
-    """Finds texts that share runs of 8 words, in a sample of the runs that only their words decide.
+class HeldOutRuns:
+    """Finds the runs of 8 words of held-out texts in a corpus: a sample that their words decide.
 
-    Words are compared by their letters, as editions of a text differ in case, accents, punctuation
-    and numbers. A text is a file, or a document of a file with many.
+    A text is a file, or a document of a file with many. Memory is that of the held-out runs.
 
     Source: "shingles" of Broder (1997): On the resemblance and containment of documents.
     """
 
-    def __init__(self):
-        self._first: dict[int, str] = {}  # run -> the text that it was found in first
-        self._sizes, self._shared = Counter(), Counter()
-        self._held_out: set[str] = set()
-        self._texts: set[int] = set()  # hashes of the words of each
+    def __init__(self, documents: Iterable[Document]):
+        self._texts_of: dict[int, set[str]] = defaultdict(set)  # run -> names of held-out texts
+        self._found: dict[str, set[int]] = defaultdict(set)  # name -> its runs that were found
+        self._shared: Counter[tuple[str, str]] = Counter()  # name, text of the corpus -> runs
+        for document in documents:
+            for run in _runs_of(document):
+                self._texts_of[run].add(_name_of(document))
+        self._sizes = Counter(name for names in self._texts_of.values() for name in names)
 
-    def add(self, document: Document, held_out: bool = False) -> bool:
-        """Adds the runs of a document; `held_out` says that it must not be in the corpus.
-
-        Returns whether its words are new; those of an earlier one in the corpus are not added.
-        """
-        words = lone_words(document.text)
-        key = hash(words or document.text)
-        if key in self._texts and not held_out:
-            return False
-        self._texts.add(key)
-        # Parts of a long text belong together, and so do ranges of a file without documents.
-        name = re.sub(r"(@\d+)?(#\d+)?$", "", document.name)
-        if held_out:
-            name = f"{name} (held out)"
-            self._held_out.add(name)
-        codes = [zlib.crc32(word.encode()) for word in words]
-        if len(codes) < _RUN:
-            return True
-        of_runs = np.lib.stride_tricks.sliding_window_view(np.array(codes, np.uint64), _RUN)
-        runs = subkeys(np.arange(_RUN, dtype=np.uint64), of_runs).sum(axis=1, dtype=np.uint64)
-        chosen = runs[runs % np.uint64(_ONE_IN) == 0].tolist()
-        self._sizes[name] += len(chosen)
-        for run in chosen:
-            if run in self._first:  # perhaps earlier in the same text
-                self._shared[name, self._first[run]] += 1
-            else:
-                self._first[run] = name
-        return True
+    def look_in(self, document: Document) -> None:
+        """Looks for the runs of the held-out texts in a document of the corpus."""
+        for run in self._texts_of.keys() & _runs_of(document):
+            for name in self._texts_of[run]:
+                self._found[name].add(run)
+                self._shared[name, _name_of(document)] += 1
 
     def near_duplicates(self) -> list[NearDuplicate]:
-        """Returns the pairs of texts that share many runs, the largest share first.
+        """Returns the held-out texts that share many runs with the corpus, the largest share first.
 
-        A held-out text is compared with the whole corpus, and `other` shares most of it.
+        `other` is the text that shares most of them.
         """
-        shared = Counter(self._shared)
-        for name in self._held_out:
-            others = [pair for pair in shared if pair[0] == name and pair[1] not in self._held_out]
-            if others:
-                most = max(others, key=shared.__getitem__)
-                shared[most] = sum(shared.pop(pair) for pair in others)
-        found = [
-            NearDuplicate(name, other, count / self._sizes[name], self._is_leak(name, other))
-            for (name, other), count in shared.items()
-            if self._sizes[name] >= _FEWEST_RUNS and count / self._sizes[name] >= _NEAR_SHARE
-        ]
+        found = []
+        for name, runs in self._found.items():
+            size = self._sizes[name]
+            if size >= _FEWEST_RUNS and len(runs) >= _NEAR_SHARE * size:
+                shared = {other: n for (one, other), n in self._shared.items() if one == name}
+                other = max(shared, key=shared.__getitem__)
+                found.append(NearDuplicate(name, other, len(runs) / size))
         return sorted(found, key=lambda pair: (-pair.share, pair.name))
 
-    def held_out_share(self) -> float | None:
+    def share(self) -> float:
         """Returns the fraction of the runs of all held-out text that are in the corpus."""
-        total = sum(self._sizes[name] for name in self._held_out)
-        leaked = sum(count for pair, count in self._shared.items() if self._is_leak(*pair))
-        return leaked / max(total, 1) if self._held_out else None
+        return sum(map(len, self._found.values())) / max(self._sizes.total(), 1)
 
-    def _is_leak(self, name, other):
-        return name in self._held_out and other not in self._held_out
+
+def _name_of(document):
+    # Parts of a long text belong together, and so do ranges of a file without documents.
+    return re.sub(r"(@\d+)?(#\d+)?$", "", document.name)
+
+
+def _runs_of(document) -> set[int]:
+    """Returns hashes of the runs of 8 words of a document that belong to the sample."""
+    codes = [zlib.crc32(word.encode()) for word in lone_words(document.text)]
+    if len(codes) < _RUN:
+        return set()
+    windows = np.lib.stride_tricks.sliding_window_view(np.array(codes, np.uint64), _RUN)
+    runs = subkeys(np.arange(_RUN, dtype=np.uint64), windows).sum(axis=1, dtype=np.uint64)
+    return set(runs[runs % np.uint64(_ONE_IN) == 0].tolist())
 
 
 def near_texts(texts: Iterable[str], others: Iterable[str]) -> list[bool]:

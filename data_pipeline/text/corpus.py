@@ -1,4 +1,4 @@
-"""Reads text files of four formats into documents, and splits off and writes some of them.
+"""Reads text files of several formats into documents, and splits off and writes some of them.
 
 Files and their ranges come from `text_files`, paragraphs from `corpus_formats`; `sentences` splits
 the documents.
@@ -62,7 +62,8 @@ def read_corpus(
 ) -> Iterator[Document]:
     """Reads the documents of a corpus, in an order that the order of its sources does not change.
 
-    Memory is bounded by one document part; for "jsonl" and "wikiextractor" also by one line.
+    Memory is bounded by one document part; for "jsonl", "documents" and "wikiextractor" also by one
+    line.
 
     Args:
         sources: list of str or Path. Each a file, a folder (recursive, without hidden files) or a
@@ -71,8 +72,10 @@ def read_corpus(
             without "**".
         format: str. "prose": one document per file, blank lines separate paragraphs, wrapped
             lines are joined; "sentences": one sentence per line, a blank line or the end of the
-            file ends a document; "jsonl": one object with "text" per line, named by its "id" or
-            "title"; "wikiextractor": `<doc ...>` to `</doc>`; "auto": by extension and first line.
+            file ends a document; "paragraphs": the same with a paragraph per line, as in CC-100;
+            "documents": one document per line; "jsonl": one object with "text" per line,
+            named by its "id" or "title"; "wikiextractor": `<doc ...>` to `</doc>`; "auto": "jsonl",
+            "wikiextractor" or "prose", by extension and first line.
 
     Returns:
         Iterator of Document: the documents of all `corpus_ranges`, one range after the other.

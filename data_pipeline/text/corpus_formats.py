@@ -1,4 +1,4 @@
-"""Reads the four formats of text: a range of a file -> paragraphs, each with its document.
+"""Reads the formats of text: a range of a file -> paragraphs, each with its document.
 
 Nothing is skipped silently: what is unreadable, binary, not UTF-8 or not of its format is an error
 with file, line or byte, and reason.
@@ -7,19 +7,15 @@ with file, line or byte, and reason.
 import codecs
 import html
 import io
-import itertools
 import re
 import shlex
 from collections.abc import Iterator
 from pathlib import PurePath
 
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.file_kinds import detect_encoding
 from data_pipeline.limits import parse_json
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
-from data_pipeline.text.languages import detect_encodings
-from data_pipeline.text.signs import TEXT_SIGNS
 
 #: Longer documents are split into parts, so that shuffling and hold-out work on books too.
 MAX_DOCUMENT_CHARS = 50_000
@@ -33,8 +29,6 @@ _SENTENCE_END = re.compile(r"[.!?][\"')\]’”]*\s|[。！？][」』”’]*")
 UNSPACED = "\u2e80-\u30ff\u31c0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 #: These, Thai, Lao, Burmese and Khmer.
 UNSPACED_SCRIPTS = UNSPACED + "\u0e00-\u109f\u1780-\u17ff"
-#: The first word of a line; in scripts without spaces as many letters as a usual one has.
-_FIRST_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]{{1,5}}|\S+")
 _UNSPACED_BREAK = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])")
 _DOC_LINE = re.compile(r"<doc\s[^<]*>")
 _DOC_TAG = re.compile(r"(<doc\s[^>]*>|</doc>)")
@@ -43,12 +37,6 @@ _DOC_TITLE = re.compile(r'\b(?:id|title)="([^"]+)"')
 _WIKIEXTRACTOR_KEYS = {"id", "url", "title", "text"}
 #: NUL, and what "surrogateescape" makes of bytes that are not UTF-8.
 _NOT_UTF8 = re.compile("[\0\udc80-\udcff]")
-#: Signs of one sentence per line, and what is looked at: lines with two sentences, lines that end
-#: with a mark, and among lines without marks those that are not full.
-_LINES_LOOKED_AT, _FEWEST_BLOCKS, _FEWEST_LINES = 5_000, 3, 10
-_TWO_SENTENCES = re.compile(r"\w[.!?…؟۔।။។։።][\"')\]»”’]*\s+\S|[。！？]\w")
-_LAST_MARK = re.compile(r"[.!?…؟۔।။។։።。！？][\"')\]»”’」』]*$")
-_MOST_TWO, _MOST_ENDS, _FEW_MARKS, _SOME_FIT, _MOST_CODE = 0.25, 0.8, 0.02, 0.4, 0.2
 _JSON_WITH_TEXT = re.compile(r'\{.*"text"\s*:\s*"')
 
 
@@ -68,34 +56,6 @@ def detect_format(path) -> str:
     if first.startswith("<doc "):
         return "wikiextractor"
     return "jsonl" if _JSON_WITH_TEXT.match(first) else "prose"
-
-
-def has_sentence_lines(path) -> bool:
-    """Returns whether a file seems to have one sentence per line, and blank lines between texts.
-
-    That is the format "sentences", as the input of BERT and ALBERT, and read as prose it would be a
-    single document. Lines that were wrapped end within a sentence, where the next word did not fit,
-    and those of source code are no sentences.
-    """
-    lines = itertools.islice(_text_lines(path, MAX_DOCUMENT_CHARS), _LINES_LOOKED_AT)
-    groups = itertools.groupby(map(str.strip, lines), key=bool)
-    blocks = [list(block) for is_text, block in groups if is_text]
-    pairs = [pair for block in blocks for pair in itertools.pairwise(block)]
-    if len(blocks) < _FEWEST_BLOCKS or len(pairs) < max(len(blocks), _FEWEST_LINES):
-        return False
-    texts = [line for block in blocks for line in block]
-    if sum(bool(_TWO_SENTENCES.search(line)) for line in texts) > _MOST_TWO * len(texts):
-        return False
-    code = TEXT_SIGNS["source code"].pattern
-    if sum(bool(re.search(code, " ".join(block))) for block in blocks) > _MOST_CODE * len(blocks):
-        return False
-    ends = sum(bool(_LAST_MARK.search(line)) for line in texts)
-    if ends > _FEW_MARKS * len(texts):
-        return ends >= _MOST_ENDS * len(texts)
-    # Without marks: whether the first word of the next line would have fitted into most lines.
-    width = sorted(len(line) for line, _ in pairs)[len(pairs) * 9 // 10]
-    fits = sum(len(line) + 1 + len(_FIRST_WORD.match(after)[0]) <= width for line, after in pairs)
-    return fits >= _SOME_FIT * len(pairs)
 
 
 def paragraphs_of(text_range) -> Iterator[tuple[tuple[int, str], str]]:
@@ -153,7 +113,8 @@ def _join(lines):
     return _UNSPACED_BREAK.sub("", "\n".join(lines)).replace("\n", " ")
 
 
-def _sentences(text_range):
+def _blocks_of_lines(text_range):
+    """Yields each line as a paragraph; a blank line ends a document."""
     number, is_open = 0, False
     for line in _bounded_lines(text_range):
         if not line.strip():
@@ -161,6 +122,12 @@ def _sentences(text_range):
             continue
         if not is_open:
             number, is_open = number + 1, True
+        yield (number, f"{text_range.label}:{number}"), line
+
+
+def _lines_alone(text_range):
+    """Yields each line as the only paragraph of a document."""
+    for number, line in _whole_lines(text_range):
         yield (number, f"{text_range.label}:{number}"), line
 
 
@@ -237,7 +204,9 @@ def _line_error(text_range, number, fault):
 
 _READERS = {
     "prose": _prose,
-    "sentences": _sentences,
+    "sentences": _blocks_of_lines,
+    "paragraphs": _blocks_of_lines,
+    "documents": _lines_alone,
     "jsonl": _jsonl,
     "wikiextractor": _wikiextractor,
 }
@@ -304,15 +273,10 @@ def _not_utf8(path, begin, end):
             offset += len(text[: fault.start()].encode()) if fault else len(text.encode())
     if fault is None:
         return InputError(f"`{path}` must not change while it is read.")
-    encoding = detect_encoding(data).upper().replace("-LE", "LE").replace("-BE", "BE")
-    found = [encoding] if encoding.startswith("UTF-16") else detect_encodings(data)
-    source = f"in {' or '.join(found)}"
-    if not found:
-        found, source = ["ENCODING"], "in another encoding, such as CP1252 or CP1251"
-    encoding = found[0]
     return InputError(
         f"`{path}` must be text in UTF-8. Byte {offset} (0x{ord(fault[0]) & 0xFF:02x}) is not. If "
-        f"the file is {source}, `iconv -f {encoding} -t UTF-8 {shlex.quote(str(path))} > new.txt` "
-        "converts it; otherwise it is binary, damaged, or mixes encodings.",
+        "the file is in another encoding, such as CP1252, CP1251 or UTF-16LE, `iconv -f ENCODING "
+        f"-t UTF-8 {shlex.quote(str(path))} > new.txt` converts it; otherwise it is binary, "
+        "damaged, or mixes encodings.",
         Mistake.NOT_TEXT,
     )

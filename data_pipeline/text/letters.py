@@ -1,35 +1,26 @@
-"""Letters, scripts and words of a text, and what is usual for a language."""
+"""Letters and words of a text, and what is done with its accents and its case."""
 
 import itertools
-import logging
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
+from data_pipeline.errors import InputError
 from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS
-from data_pipeline.text.sentences import LANGUAGES
-
-logger = logging.getLogger(__name__)
+from data_pipeline.text.sentences import check_language
 
 #: In scripts without spaces each character counts as a word.
 UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
 _WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
-#: Scripts, each with its languages of `sentences.LANGUAGES`; the others use Latin letters.
-_LANGUAGES_OF_SCRIPTS = (
-    "Latin az kk sr; Cyrillic be bg kk mk ru sr uk; Greek el; Arabic ar fa ur; Hebrew he; "
-    "Han ja ko zh; Hiragana ja; Katakana ja; Hangul ko; Devanagari hi mr ne; Bengali bn; "
-    "Gujarati gu; Gurmukhi pa; Kannada kn; Malayalam ml; Oriya or; Tamil ta; Telugu te; Thai th; "
-    "Myanmar my; Ethiopic am; Armenian hy; Georgian ka"
-)
-#: Fraction of the letters in the scripts of the language: below the first the language is wrong,
-#: below the second there is a warning.
-_NO_SCRIPT, _LITTLE_SCRIPT = 0.1, 0.5
-#: Fraction of the letters and marks above which a clean-up that changes them loses letters of the
-#: language; and the characters of text that are looked at.
-_MOST_LOST, _SAMPLE_CHARACTERS = 0.005, 400_000
-#: Letters of Turkish and Azerbaijani, whose capital `I` is not that of `i`.
-_DOTLESS = "ıİ"
+#: Fraction of the letters and marks from which the language of a text must be given: English has
+#: accents in a few names.
+_MOST_LOST = 0.001
+#: Characters of a text that are looked at before a vocabulary is trained.
+_SAMPLE_CHARACTERS = 400_000
+_LETTERS_SHOWN = 5
+#: Languages with a letter `ı`, whose capital is `I`: in lower case both would be `i`.
+_DOTLESS = ("az", "tr")
 
 
 def words_of(text: str) -> list[str]:
@@ -39,103 +30,80 @@ def words_of(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def scripts_of(characters: Counter) -> dict[str, float]:
-    """Returns script -> fraction of all letters among counted characters, the largest first."""
-    letters: Counter[str] = Counter()
-    for character, count in characters.items():
-        if character.isalpha():
-            name = unicodedata.name(character, "other")
-            script = name.removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ").split()[0]
-            letters["Han" if script == "CJK" else script.capitalize()] += count
-    total = max(letters.total(), 1)
-    return {script: count / total for script, count in letters.most_common()}
+def check_is_english(characters: Counter, by_script: bool = False) -> None:
+    """Checks a text whose language was not given, by its counted characters.
 
+    Args:
+        characters: Counter of str.
+        by_script: bool. Whether letters of another script than Latin count as well, as for the
+            rules that split sentences.
 
-def expected_scripts(language: str) -> tuple[str, ...]:
-    """Returns the scripts in which a language is written."""
-    rows = (row.split() for row in _LANGUAGES_OF_SCRIPTS.split(";"))
-    return tuple(script for script, *languages in rows if language in languages) or ("Latin",)
-
-
-def languages_of_script(script: str) -> str:
-    """Returns the codes of the languages written in a script, such as "be, bg or ru"."""
-    known = (language for language in LANGUAGES if script in expected_scripts(language))
-    *others, last = sorted(known) or ["another language"]
-    return f"{', '.join(others)} or {last}" if others else last
-
-
-def language_fault(
-    scripts: dict[str, float], detected: str | None, language: str
-) -> tuple[bool, str]:
-    """Returns why a text hardly is in a language, by its `scripts_of` and its `detect_language`.
-
-    Returns:
-        bool, whether the text is not in a script of the language at all; and str, the reason, or
-        "" if there is none.
+    Raises:
+        InputError: If more than one letter in a thousand would lose an accent. In English these
+            are a few names; in Hindi they are the virama, in Arabic the hamza, in German the
+            umlauts: letters of their own.
     """
-    expected = expected_scripts(language)
-    share = sum(scripts.get(script, 0) for script in expected)
-    if not scripts or detected == language:
-        return False, ""
-    if share < _LITTLE_SCRIPT:
-        found = ", ".join(f"{name} {part:.0%}" for name, part in [*scripts.items()][:3])
-        fitting = detected if detected in LANGUAGES else languages_of_script(next(iter(scripts)))
-        reason = f"`{language}` is written in {' and '.join(expected)}, but the letters of the text"
-        return share < _NO_SCRIPT, f"{reason} are {found}; choose {fitting}"
-    if detected:
-        return False, f"the text reads as `{detected}`"
-    # English is also what nobody chose.
-    return False, "more than half of the text is in no known language" if language == "en" else ""
+    letters = {one: n for one, n in characters.items() if unicodedata.category(one)[0] in "LM"}
+    others = {one: n for one, n in letters.items() if _has_accent(one)}
+    if by_script:
+        others |= {one: n for one, n in letters.items() if not _is_latin(one)}
+    share = sum(others.values()) / max(sum(letters.values()), 1)
+    if share <= _MOST_LOST:
+        return
+    most = [one for one, _ in Counter(others).most_common(_LETTERS_SHOWN)]
+    shown = " ".join(f"◌{one}" if unicodedata.combining(one) else one for one in most)
+    raise InputError(
+        f"The language of the text must be given, because {100 * share:.1f} % of its letters are "
+        f"not those of English ({shown}): at most 0.1 % may have accents. Give `language`, or "
+        "to a vocabulary `strip_accents` (`albert-keras vocab` has `--language`, `--keep-accents` "
+        "and `--strip-accents`, `albert-keras data build` has `--language`)."
+    )
 
 
-def lost_with_accents(characters: Counter) -> tuple[float, str]:
-    """Returns the fraction of letters and marks that stripping accents changes, and some of them.
+def _has_accent(letter):
+    return any(map(unicodedata.combining, unicodedata.normalize("NFKD", letter)))
 
-    In English these are a few names; in Hindi they are the virama, in Arabic the hamza, in German
-    the umlauts: letters of their own.
-    """
-    changed = [
-        (character, count)
-        for character, count in characters.most_common()
-        if any(map(unicodedata.combining, unicodedata.normalize("NFKD", character)))
-    ]
-    total = sum(n for one, n in characters.items() if unicodedata.category(one)[0] in "LM")
-    shown = " ".join(f"◌{one}" if unicodedata.combining(one) else one for one, _ in changed[:5])
-    return sum(count for _, count in changed) / max(total, 1), shown
+
+def _is_latin(letter):
+    # Combining marks belong to any script; `º` and `µ` are signs of measures.
+    return letter.isascii() or "LATIN" in unicodedata.name(letter, "LATIN") or letter in "ªº\u00b5"
 
 
 def choose_cleanup(
-    texts: Iterable[str], lower_case: bool | None, strip_accents: bool | None
+    texts: Iterable[str],
+    lower_case: bool | None = None,
+    strip_accents: bool | None = None,
+    language: str | None = None,
 ) -> tuple[Iterable[str], bool, bool]:
-    """Chooses whether a vocabulary folds case and accents, as the first texts allow.
+    """Chooses whether a vocabulary folds case and accents.
 
-    Both are folded, as in the released vocabularies, unless letters of the language would be lost.
+    Both are folded for English, as in the released vocabularies. Other languages keep accents, and
+    Turkish and Azerbaijani keep case, which distinguishes `ı` from `i`.
 
     Args:
         texts: iterable of str, read once.
         lower_case, strip_accents: bool or None. As requested; None chooses.
+        language: str or None. Code of the language, one of `sentences.LANGUAGES`; None is
+            English, which the first texts must be if `strip_accents` is None.
 
     Returns:
         All of the texts, and both settings.
+
+    Raises:
+        InputError: If the language is unknown, or must be given, see `check_is_english`.
     """
     texts, first, size = iter(texts), [], 0
-    for text in texts:
-        first.append(text)
-        size += len(text)
-        if size >= _SAMPLE_CHARACTERS:
-            break
-    characters = Counter(itertools.chain.from_iterable(first))
-    share, shown = lost_with_accents(characters)
-    dotless = sum(characters[letter] for letter in _DOTLESS)
-    confuses_case = dotless > _MOST_LOST * sum(map(characters.get, filter(str.isalpha, characters)))
+    if language is not None:
+        check_language(language)
+    elif strip_accents is None:
+        for text in texts:
+            first.append(text)
+            size += len(text)
+            if size >= _SAMPLE_CHARACTERS:
+                break
+        check_is_english(Counter(itertools.chain.from_iterable(first)))
     if strip_accents is None:
-        strip_accents = share <= _MOST_LOST
-        if not strip_accents:
-            logger.info(
-                "accents are kept: %.1f %% of the letters have them (%s)", 100 * share, shown
-            )
+        strip_accents = language in (None, "en")
     if lower_case is None:
-        lower_case = not confuses_case
-        if confuses_case:
-            logger.info("case is kept: lower case would turn `I` into `i`, not into `ı`")
+        lower_case = language not in _DOTLESS
     return itertools.chain(first, texts), lower_case, strip_accents

@@ -60,6 +60,11 @@ def check_splitter(splitter, language):
     """Raises InputError if the name of a splitter or a language is unknown."""
     if splitter not in SPLITTERS:
         raise InputError(f"`splitter={splitter}` is unknown{did_you_mean(splitter, SPLITTERS)}")
+    check_language(language)
+
+
+def check_language(language):
+    """Raises InputError if there are no rules for a language."""
     if language not in LANGUAGES:
         raise InputError(f"`language={language}` is unknown{did_you_mean(language, LANGUAGES)}")
 

@@ -6,7 +6,8 @@ The edges of ranges depend on the bytes of the file alone, so the documents are 
 number of readers. An edge is a position where nothing of the format continues across it:
 
     jsonl          after a line end
-    sentences      after a blank line: no document continues across it
+    sentences      after a blank line: no document continues across it; so for paragraphs
+    documents      after a line end
     prose          after a blank line or one too long to be wrapped: no paragraph continues across
                    it, but the document part ends there
     wikiextractor  before a line that starts with a `<doc ...>` tag
@@ -46,7 +47,7 @@ class TextRange(NamedTuple):
     path: Path | str
     begin: int  # first byte
     end: int  # one more than the last byte
-    format: str  # "prose", "sentences", "jsonl" or "wikiextractor"
+    format: str  # one of the formats of `read_corpus`
     state: tuple[int, int]  # of the whole file, see `storage.state_of`
 
     @property
@@ -174,7 +175,7 @@ def _first_edge(path, format, begin, size):
     with storage.open_to_read(path, begin - 1, min(end + _LINE_HEAD_BYTES, size)) as file:
         start = begin - 1 + _skip_line(file)  # of the first line that starts at `begin` or later
         while start < end:
-            if format == "jsonl":
+            if format in ("jsonl", "documents"):
                 return start
             head = file.readline(_LINE_HEAD_BYTES)
             if format == "wikiextractor" and _DOC_TAG.match(head):

@@ -51,6 +51,7 @@ def train_wordpiece(
     *,
     lower_case: bool | None = None,
     strip_accents: bool | None = None,
+    language: str | None = None,
     character_coverage: float = 0.99995,
     required_characters: str = "",
 ) -> TrainedVocabulary:
@@ -64,6 +65,7 @@ def train_wordpiece(
         size: int. Largest number of pieces, V. A small corpus has fewer.
         lower_case, strip_accents: bool or None. As in `BasicTokenizer`; None as in
             `train_vocabulary`.
+        language: As in `train_vocabulary`.
 
     Raises:
         InputError: If the corpus is empty, `out` cannot be written or is not empty, `size` is too
@@ -76,7 +78,9 @@ def train_wordpiece(
     check_output_folder(out)
     load_tokenizers()
     with whole_folder(out) as folder:
-        texts, lower_case, strip_accents = choose_cleanup(corpus_texts, lower_case, strip_accents)
+        texts, lower_case, strip_accents = choose_cleanup(
+            corpus_texts, lower_case, strip_accents, language
+        )
         basic = BasicTokenizer(lower_case, strip_accents)
         words = _count_words(texts, basic)
         if not words:

@@ -98,6 +98,7 @@ def train_vocabulary(
     *,
     lower_case: bool | None = None,
     strip_accents: bool | None = None,
+    language: str | None = None,
     character_coverage: float = 0.99995,
     required_characters: str = "",
     hard_limit: bool = True,
@@ -112,8 +113,9 @@ def train_vocabulary(
             bytes are split at white space; none is skipped.
         out: path. The folder to write; it must not exist yet, or be empty.
         size: int. Number of pieces, V, the 13 special ones included.
-        lower_case, strip_accents: bool or None. As in `clean_up`. None means true, unless letters
-            of the language would be lost, see `choose_cleanup`.
+        lower_case, strip_accents: bool or None. As in `clean_up`. None means what suits the
+            language, see `choose_cleanup`.
+        language: str or None. Code of the language of the corpus; None is English.
         character_coverage: float. Fraction of the corpus's characters that get a piece; the
             others are unknown. Printable ASCII always gets pieces.
         required_characters: str. Further characters that always get a piece. They are cleaned up
@@ -122,8 +124,9 @@ def train_vocabulary(
             vocabulary becomes as large as the corpus allows.
 
     Raises:
-        InputError: If the corpus is empty, `out` cannot be written or is not empty, `size` does
-            not suit the corpus, or `required_characters` contains one that is not text.
+        InputError: If the corpus is empty, or its language must be given, see `check_is_english`;
+            `out` cannot be written or is not empty; `size` does not suit the corpus; or
+            `required_characters` contains one that is not text.
 
     Source:
         The `spm_train` command in the README of google-research/albert.
@@ -137,7 +140,9 @@ def train_vocabulary(
             f"pieces. Received: {ascii(found[0])}. Remove it."
         )
     with whole_folder(out) as folder:
-        texts, lower_case, strip_accents = choose_cleanup(corpus_texts, lower_case, strip_accents)
+        texts, lower_case, strip_accents = choose_cleanup(
+            corpus_texts, lower_case, strip_accents, language
+        )
         model, counts = train_unigram(
             texts,
             lower_case,

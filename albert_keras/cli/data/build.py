@@ -56,12 +56,10 @@ def build(
     """
     beam_flags = _beam_flags(context, runner, workers, beam_options or [])
     from albert_keras.formats.vocabulary import load_tokenizer
-    from data_pipeline.reports.corpus_check import check_before_build
 
     values = read_values(config, assignments, kind=None) | flags
     settings = PretrainingDataConfig.preset(preset, **values)
     loaded = load_tokenizer(tokenizer)
-    check_before_build(corpus, loaded, settings, corpus_format)
     arguments = (corpus, loaded, out, settings, corpus_format)
     if beam_flags:
         from data_pipeline.building.beam import build_with_beam

@@ -22,7 +22,7 @@ from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text, number_text
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
 from albert_keras.serving.layout import check_model_name, size_of
-from albert_keras.serving.sample_texts import sample_texts
+from albert_keras.serving.sample_texts import texts_in
 from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks.kinds import KINDS, task_class
 from data_pipeline.errors import InputError
@@ -91,7 +91,7 @@ def model_card(out: Path) -> str:
     """
     name = check_model_name(out.absolute().name)
     described = [CardVersion(out / str(number)) for number in reversed(versions(out))]
-    samples = sample_texts(out / str(described[0].version))
+    samples = texts_in(described[0].language)
     card = _template().render(
         name=name,
         is_shipped=name in SHIPPED_MODELS,

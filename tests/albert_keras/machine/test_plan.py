@@ -153,17 +153,18 @@ def test_what_cannot_be_planned_is_refused(changes, message):
 
 
 @pytest.mark.parametrize(
-    "text, model",
+    "text, language, model",
     [
-        ("The old man sat. " * 9, "albert-mini-en"),
-        (BOATS, "MODEL, one for `ar`"),
-        (ARABIC, "MODEL, one for its language"),
+        ("The old man sat. " * 9, None, "albert-mini-en"),
+        (BOATS, "ar", "MODEL, one for `ar`"),
     ],
 )
-def test_a_small_text_is_not_continued_with_a_model_of_another_language(tmp_path, text, model):
+def test_a_small_text_is_not_continued_with_a_model_of_another_language(
+    tmp_path, text, language, model
+):
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match=f"--init-from {re.escape(model)}\\."):
-        plan_for(corpus=(str(tmp_path),))
+        plan_for(corpus=(str(tmp_path),), language=language)
 
 
 def test_only_models_that_fit_into_memory_are_planned(monkeypatch):
@@ -195,18 +196,13 @@ def words_of(letters, size=1_050_000):
     return "\n\n".join(lines)
 
 
-def test_a_language_that_is_given_is_not_detected(tmp_path, tiny_tokenizer):
-    source = [str(tmp_path)], "auto", 2000, tiny_tokenizer
-    for text, language, reason in (
-        (BOATS * 9, "ar", "language detected,"),
-        ("12 34 56. " * 5000, "en", "language not certain: as English,"),
-    ):
-        (tmp_path / "a.txt").write_text(text, encoding="utf-8")
-        found = examine_text(*source)
-        assert (found.language, found.bytes_per_token > 1) == (language, True)
-        assert found.reason.startswith(reason)
-    given = examine_text(*source, language="fa")
-    assert given.language == "fa" and given.reason.startswith("language given")
+def test_text_is_english_unless_its_language_is_given(tmp_path):
+    (tmp_path / "a.txt").write_text(BOATS * 9, encoding="utf-8")
+    with pytest.raises(InputError, match="The language of the text must be given"):
+        examine_text([str(tmp_path)], "auto", 2000)
+    assert examine_text([str(tmp_path)], "auto", 2000, language="fa").language == "fa"
+    (tmp_path / "a.txt").write_text("The boats returned late in the evening. " * 500)
+    assert examine_text([str(tmp_path)], "auto", 2000).language == "en"
 
 
 @pytest.mark.slow

@@ -12,7 +12,6 @@ import pytest
 from markdown_it import MarkdownIt
 
 from albert_keras.cli import main
-from albert_keras.serving import sample_texts
 from albert_keras.serving.export.model_card import FACTS, model_card, write_model_card
 from albert_keras.serving.publish import export
 from data_pipeline.errors import InputError
@@ -104,11 +103,10 @@ def test_scores_of_held_out_records_say_of_which_and_stand_beside_those_of_count
     assert "| bigram | 0.2072 | 4.834 |\n" in card
 
 
-def test_the_language_and_a_time_budget_are_told_and_letters_are_real(out, monkeypatch):
+def test_the_language_and_a_time_budget_are_told_and_letters_are_real(out):
     record = copy.deepcopy(PRETRAINED)
     record["run"]["data"]["language"] = "ar"
     record["run"]["config"]["training"]["time_budget"] = "8h"
-    monkeypatch.setattr(sample_texts, "_DEFAULT", "ar")
     card = model_card(publish(out, 1, record))
     assert "\nlanguage: ar\n" in card and "| Language | ar |" in card
     assert "| Steps | 12,000 in a time budget of 8h |" in card

@@ -91,7 +91,20 @@ def test_escapes_of_wikiextractor_are_resolved(tmp_path):
     }
 
 
-@pytest.mark.parametrize("format", ["prose", "sentences", "jsonl", "wikiextractor"])
+def test_lines_are_paragraphs_or_documents_if_the_format_says_so(tmp_path):
+    text = "One. Two.\nThree.\n\n \nFour.\n"
+    blocks = read_text(tmp_path, text, "paragraphs")
+    assert paragraphs(blocks) == [["One. Two.", "Three."], ["Four."]]
+    alone = read_text(tmp_path, text, "documents")
+    assert paragraphs(alone) == [["One. Two."], ["Three."], ["Four."]]
+    assert [document.name for document in alone] == ["x.txt:1", "x.txt:2", "x.txt:5"]
+    assert not any(document.sentences_given for document in blocks + alone)
+
+
+FORMATS = ["prose", "sentences", "paragraphs", "documents", "jsonl", "wikiextractor"]
+
+
+@pytest.mark.parametrize("format", FORMATS)
 def test_one_line_of_a_megabyte_is_split_after_sentences_and_loses_nothing(tmp_path, format):
     text = "This sentence is here again. " * 36_000
     wrapped = {
@@ -118,7 +131,7 @@ def test_sources_are_sorted_and_a_file_named_twice_is_read_once(tmp_path):
 @pytest.mark.parametrize(
     "data, format, message",
     [
-        (b"ab\nc\xe4d\n", "auto", r"Byte 4 \(0xe4\).*such as CP1252 or CP1251.*iconv -f ENCODING"),
+        (b"ab\nc\xe4d\n", "auto", r"Byte 4 \(0xe4\).*such as CP1252, CP1251.*iconv -f ENCODING"),
         ("Gr\u00fc\u00dfe".encode("utf-16"), "auto", "it is text in UTF-16.*iconv -f UTF-16"),
         ("a€".encode()[:-1], "auto", r"Byte 1 \(0xe2\)"),
         (b"GIF89\x00\x01 and much more text to be found here", "auto", r"Byte 5 \(0x00\).*binary"),

@@ -129,17 +129,32 @@ HINDI = "वह यहाँ कुर्सी पर बैठा है। �
 
 
 @pytest.mark.parametrize(
-    "text, chosen",
+    "text, language, chosen",
     [
-        (ENGLISH, [True, True]),
-        (GERMAN, [True, False]),
-        (TURKISH, [False] * 2),
-        (HINDI, [True, False]),
+        (ENGLISH, None, [True, True]),
+        (GERMAN, "en", [True, True]),
+        (GERMAN, "de", [True, False]),
+        (TURKISH, "tr", [False, False]),
+        (HINDI, "hi", [True, False]),
     ],
 )
-def test_case_and_accents_are_folded_unless_letters_are_lost(text, chosen):
-    texts, *found = choose_cleanup([text] * 20 + ["end"], None, None)
+def test_the_language_decides_on_case_and_accents(text, language, chosen):
+    texts, *found = choose_cleanup([text] * 20 + ["end"], language=language)
     assert found == chosen and list(texts) == [text] * 20 + ["end"]
+
+
+@pytest.mark.parametrize("text", [GERMAN, TURKISH, HINDI])
+def test_letters_with_accents_need_a_language_or_a_setting(text, tmp_path):
+    with pytest.raises(InputError, match="The language of the text must be given") as refused:
+        train_vocabulary([text] * 20, tmp_path / "out", 100)
+    for option in ("--language", "--keep-accents", "--strip-accents"):
+        assert option in str(refused.value)
+    assert not (tmp_path / "out").exists()
+    for strip_accents in (True, False):
+        _, *found = choose_cleanup([text], strip_accents=strip_accents)
+        assert found == [True, strip_accents]
+    with pytest.raises(InputError, match="`language=xx` is unknown"):
+        choose_cleanup([text], language="xx")
 
 
 def test_a_wrong_setting_of_a_tokenizer_is_named_without_addresses_of_others(

@@ -21,7 +21,7 @@ const OF_TASKS = {
 
 /** Returns the example of a model that classifies or scores: one text, or two. */
 export function textsFor({ samples, task, takesPair }) {
-  const ofTask = samples.language === "en" ? OF_TASKS[task?.name] : undefined;
+  const ofTask = OF_TASKS[task?.name];
   const usual = takesPair ? [samples.first, samples.second] : [samples.first];
   return ofTask?.length === usual.length ? ofTask : usual;
 }

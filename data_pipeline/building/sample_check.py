@@ -1,0 +1,52 @@
+"""Looks at a sample of a corpus before a build, which may take hours."""
+
+import logging
+from collections import Counter
+
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.text.letters import check_is_english
+from data_pipeline.text.sample import sample_documents
+from data_pipeline.text.sentences import split_sentences
+from data_pipeline.text.text_files import TextRange
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+logger = logging.getLogger(__name__)
+
+#: Characters of the sample, and the fraction of unknown tokens from which there is a warning.
+_SAMPLE_CHARS, _MOST_UNKNOWN = 400_000, 0.03
+_UNKNOWN_SHOWN = 10
+
+
+def check_sample(
+    ranges: list[TextRange], tokenizer: Tokenizer, config: PretrainingDataConfig
+) -> None:
+    """Checks settings against a sample of about 0.4 MB, and warns of many unknown tokens.
+
+    Raises:
+        InputError: If sentences are split by rules and the language, which is not given, is not
+            English, see `check_is_english`; or as `read_range`.
+    """
+    characters: Counter[str] = Counter()
+    num_tokens = num_unknown = 0
+    depends_on_language = False
+    for document in sample_documents(ranges, _SAMPLE_CHARS):
+        depends_on_language |= splits_by_language(config, document.sentences_given)
+        characters.update(document.text)
+        sentences = split_sentences(document, config.splitter, config.language)
+        ids, _ = tokenizer.encode_sentences(sentences)
+        num_tokens += len(ids)
+        num_unknown += int((ids == tokenizer.unk_id).sum())
+    if depends_on_language and "language" not in config.model_fields_set:
+        check_is_english(characters, by_script=True)
+    if num_unknown > _MOST_UNKNOWN * num_tokens:
+        logger.warning(
+            "The tokenizer does not know %.1f %% of the tokens of the corpus, from which a model "
+            "learns nothing. %s.",
+            100 * num_unknown / num_tokens,
+            tokenizer.remedy(tokenizer.unknown_characters(characters, _UNKNOWN_SHOWN)),
+        )
+
+
+def splits_by_language(config: PretrainingDataConfig, sentences_given: bool) -> bool:
+    """Returns whether sentences of a document are split by the rules of a language."""
+    return config.splitter == "sentencex" and not sentences_given
