@@ -26,8 +26,6 @@ _RUN, _ONE_IN = 8, 16
 #: Held-out texts that share this fraction of their runs with the corpus are near-duplicates of
 #: parts of it, if at least this number of runs was looked at.
 _NEAR_SHARE, _FEWEST_RUNS = 0.2, 8
-#: Texts with so many words may differ in one of them.
-_LENGTHS = range(8, 51)
 
 
 class NearDuplicate(NamedTuple):
@@ -94,24 +92,6 @@ def _runs_of(document) -> set[int]:
     windows = np.lib.stride_tricks.sliding_window_view(np.array(codes, np.uint64), _RUN)
     runs = subkeys(np.arange(_RUN, dtype=np.uint64), windows).sum(axis=1, dtype=np.uint64)
     return set(runs[runs % np.uint64(_ONE_IN) == 0].tolist())
-
-
-def near_texts(texts: Iterable[str], others: Iterable[str]) -> list[bool]:
-    """Returns which texts equal one of the others apart from numbers, signs and perhaps one word.
-
-    A word may be left out, added or replaced in texts of 8 to 50 words, numbers not counted.
-    """
-    keys = [_near_keys(text) for text in texts]
-    wanted = set().union(*keys)
-    found = {key for text in others for key in _near_keys(text) if key in wanted}
-    return [not found.isdisjoint(one) for one in keys]
-
-
-def _near_keys(text):
-    """Returns hashes of all words of a text, and of all but one."""
-    words = lone_words(text)
-    places = range(len(words)) if len(words) in _LENGTHS else ()
-    return {hash(words), *(hash(words[:at] + words[at + 1 :]) for at in places)} if words else set()
 
 
 def lone_words(text: str) -> tuple[str, ...]:
