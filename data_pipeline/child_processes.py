@@ -11,7 +11,6 @@ parent's threads.
 
 import contextlib
 import itertools
-import json
 import multiprocessing
 import os
 import signal
@@ -21,50 +20,19 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import util
-from pathlib import Path
 
 from data_pipeline.errors import InputError
 
-_ROOT = Path(__file__).resolve().parents[1]  # the folder of both packages
-#: First line of each program. Only `sys`, which is part of the interpreter, may be imported there.
-_DROP_CURRENT_FOLDER = "import sys; sys.path[:] = [entry for entry in sys.path if entry]\n"
-#: Runs a module with the places of modules of the parent process.
-_RUN_MODULE = """
-import json, runpy
-paths, module, *arguments = sys.argv[1:]
-sys.path[:] = json.loads(paths)
-sys.argv = [module, *arguments]
-runpy.run_module(module, run_name="__main__", alter_sys=True)
-"""
 
+def code_command(code: str, *arguments: str) -> list[str]:
+    """Returns the command that runs Python code in a new process.
 
-def module_command(module: str, *arguments: str | Path) -> list[str]:
-    """Returns the command that runs a module as a program, to be started with `environment()`.
-
-    The new process finds what this process finds in `sys.path`, except in the current folder, and
-    both packages.
+    It finds the modules that this process finds, except in the current folder.
     """
-    paths = [entry for entry in sys.path if not _is_current_folder(entry)]
-    return code_command(_RUN_MODULE, json.dumps([*paths, str(_ROOT)]), module, *arguments)
-
-
-def code_command(code: str, *arguments: str | Path) -> list[str]:
-    """Returns the command that runs Python code, to be started with `environment()`."""
-    return [sys.executable, "-c", _DROP_CURRENT_FOLDER + code, *map(str, arguments)]
-
-
-def environment(**changes: str) -> dict[str, str]:
-    """Returns the environment variables of this process with `changes`, for a new process.
-
-    The current folder is removed from `PYTHONPATH`, where an empty entry means the same folder.
-    """
-    variables = os.environ | changes
-    if "PYTHONPATH" in variables:
-        entries = variables["PYTHONPATH"].split(os.pathsep)
-        variables["PYTHONPATH"] = os.pathsep.join(
-            entry for entry in entries if not _is_current_folder(entry)
-        )
-    return variables
+    here = os.path.realpath(os.getcwd())
+    paths = [entry for entry in sys.path if os.path.realpath(entry) != here]  # "" is here, too
+    # Only `sys`, which is part of the interpreter, may be imported before the places are set.
+    return [sys.executable, "-c", f"import sys; sys.path[:] = {paths!r}\n{code}", *arguments]
 
 
 @contextlib.contextmanager
@@ -154,10 +122,8 @@ class Workers:
         try:
             with isolated_spawning():
                 return self._executor.submit(_run, function, task)
-        except OSError:  # an executor that breaks meanwhile closes the pipes of the new process
-            if not getattr(self._executor, "_broken", False):
-                raise
-            raise BrokenProcessPool from None
+        except OSError as error:  # the pool breaks, or no process can be started
+            raise BrokenProcessPool from error
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
@@ -177,7 +143,3 @@ def _end_with_parent(lifeline):
     """Ends this process when the parent closes its end of a pipe, or ends itself."""
     lifeline.poll(None)
     os._exit(1)
-
-
-def _is_current_folder(entry):
-    return os.path.realpath(entry) == os.path.realpath(os.getcwd())  # "" is the current folder

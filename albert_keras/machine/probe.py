@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any, NamedTuple
 
-from data_pipeline.child_processes import code_command, environment
+from data_pipeline.child_processes import code_command
 
 _PRECISIONS = ("float32", "bfloat16")
 _SECONDS_PER_PRECISION = 0.5
@@ -46,9 +46,7 @@ def run_probe(path: list[str] | None = None, timeout: float = 300) -> Probe:
     path = sys.path if path is None else path
     code = f"sys.path[:] = {path!r}; from {__name__} import main; main()"
     try:
-        done = subprocess.run(
-            code_command(code), env=environment(), capture_output=True, timeout=timeout
-        )
+        done = subprocess.run(code_command(code), capture_output=True, timeout=timeout)
     except subprocess.TimeoutExpired as error:
         return _read(error.stdout or b"")._replace(error=f"no result within {timeout:g} s")
     probe = _read(done.stdout)

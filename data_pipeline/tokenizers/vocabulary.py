@@ -5,11 +5,14 @@ of text and contains the model's hash. `tokenization` loads it.
 """
 
 import collections
+import contextlib
 import hashlib
 import itertools
+import json
 import logging
 import re
 import string
+import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +20,12 @@ from typing import Any
 
 import sentencepiece
 
+from data_pipeline.child_processes import code_command
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, temporary_folder, whole_folder
 from data_pipeline.progress import format_duration
 from data_pipeline.text.letters import choose_cleanup
 from data_pipeline.tokenizers.normalization_rules import normalizer_of
-from data_pipeline.tokenizers.training_process import TrainerError, train_model
 from data_pipeline.tokenizers.vocabulary_files import (
     CONTROL_SYMBOLS,
     SPACE,
@@ -59,6 +62,18 @@ _MOST_LONE_SPACES, _SAMPLE_CHARACTERS, _MOST_REPLACED = 0.02, 4_000_000, 0.05
 _FEWEST_PIECES = 1000  # of a model that is changed
 #: Score that the joined piece has beyond the sum of its parts, above the rounding of long sums.
 _JOINED_MARGIN = 0.01
+#: Reads the options of the trainer, a line of JSON, and then a sentence a line. What is wrong with
+#: them goes to the standard error, with the exit code 1.
+_TRAIN = """
+import json, sentencepiece
+options = json.loads(sys.stdin.buffer.readline())
+try:
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=sys.stdin.buffer, model_writer=sys.stdout.buffer, **options
+    )
+except (RuntimeError, SystemError) as error:
+    sys.exit(str(error))
+"""
 _UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", SPACE}
 
 
@@ -234,16 +249,45 @@ def train_unigram(
             "control_symbols": list(CONTROL_SYMBOLS),
             "user_defined_symbols": list(USER_DEFINED_SYMBOLS),
             "num_threads": _NUM_THREADS,
+            "minloglevel": 2,
         }
         all_sentences = _announce_training(itertools.chain([first], sentences), counts)
-        try:
-            model = train_model(all_sentences, Path(folder), options)
-        except TrainerError as error:
-            raise _explain(str(error), options["vocab_size"]) from error
+        model = _run_trainer(all_sentences, options)
     trained = read_model(_with_joined_spaces(model, sample))
     trained.normalizer_spec.ClearField("normalization_rule_tsv")  # a local path
     del counts[" "]
     return write_model(trained), counts
+
+
+def _run_trainer(sentences, options):
+    """Returns the model file that SentencePiece trains with its `options` (dict).
+
+    SentencePiece trains inside a single call that keeps Python's lock: in this process Ctrl-C would
+    have to wait for its end, which may take minutes.
+    """
+    process = subprocess.Popen(
+        code_command(_TRAIN), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        with contextlib.suppress(BrokenPipeError):  # it has ended; its message says why
+            process.stdin.write(json.dumps(options).encode() + b"\n")
+            for sentence in sentences:
+                line = sentence.replace("\n", " ")  # both are white space to the trainer
+                process.stdin.write(line.encode() + b"\n")
+        model, message = process.communicate()
+    finally:
+        process.kill()
+        with contextlib.suppress(BrokenPipeError):  # what is buffered cannot be sent any more
+            process.stdin.close()
+        process.wait()
+    if process.returncode == 1:
+        raise _explain(message.decode(errors="replace").strip(), options["vocab_size"])
+    if process.returncode:
+        raise InputError(
+            "The process that trains the vocabulary ended before its work was done: it ran out of "
+            f"memory or was killed (exit code {process.returncode}). Less text needs less memory."
+        )
+    return model
 
 
 def _with_joined_spaces(model, sample):

@@ -13,7 +13,7 @@ import pytest
 
 from albert_keras.cli import main
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers import training_process
+from data_pipeline.tokenizers import vocabulary
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 
@@ -45,8 +45,8 @@ def test_ctrl_c_ends_the_training_at_once_and_leaves_nothing(long_corpus, tmp_pa
     assert shown[-2] == "Interrupted. Nothing was saved; repeat the command to start again:"
     assert f" vocab --corpus '{long_corpus}' --size 4000 --out " in shown[-1]
     assert not list(tmp_path.iterdir())
-    processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
-    assert str(tmp_path) not in processes  # the folder that the training process is given
+    left = ["ps", "-o", "args=", "-s", str(process.pid)]  # in the session that the command began
+    assert not subprocess.run(left, capture_output=True, text=True).stdout
 
 
 def test_the_progress_and_the_characters_without_a_piece_are_reported(
@@ -90,7 +90,7 @@ def test_a_training_process_that_is_killed_is_named_as_the_cause(
 
     started, popen = [], subprocess.Popen
     monkeypatch.setattr(
-        training_process.subprocess,
+        vocabulary.subprocess,
         "Popen",
         lambda *args, **settings: started.append(popen(*args, **settings)) or started[0],
     )

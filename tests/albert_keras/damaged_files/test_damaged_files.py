@@ -18,7 +18,6 @@ import numpy as np
 import pytest
 
 from albert_keras.cli.output import report_error
-from data_pipeline.child_processes import environment
 from tests.albert_keras.damaged_files.damage import damaged
 from tests.albert_keras.damaged_files.examples import KINDS, QUICK
 
@@ -99,7 +98,7 @@ def test_damaged_files_are_read_or_refused(kind, tmp_path):
         folder.mkdir()
         done = subprocess.run(
             [sys.executable, "-c", code, kind, folder, str(begin), str(end)],
-            env=environment(TF_CPP_MIN_LOG_LEVEL="3"),
+            env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
             capture_output=True,
             text=True,
         )
