@@ -1,6 +1,6 @@
-"""Trained models that come with this package, found by their names.
+"""Models by name: those that come with this package, and those of the hub.
 
-Such a model is an export in `saved_models/` of the repository; a wheel has a copy of that folder
+A shipped model is an export in `saved_models/` of the repository; a wheel has a copy of that folder
 inside the package. No TensorFlow, so that commands can check names first.
 """
 
@@ -8,6 +8,7 @@ import functools
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
+from albert_keras.hub import download, is_hub_name
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import find_damage
 from data_pipeline.settings import did_you_mean
@@ -21,7 +22,7 @@ FOLDERS = (_PACKAGE / "saved_models", _PACKAGE.parent / "saved_models")
 
 
 def find_model(path: str | Path) -> Path:
-    """Returns the path of a model, which may be given as the name of a shipped model.
+    """Returns the path of a model, which may be the name of a shipped model or of one of the hub.
 
     A file or folder of that name in the working directory is preferred. A path that is neither a
     name nor close to one is returned unchanged. The files of a shipped model are compared with the
@@ -29,8 +30,10 @@ def find_model(path: str | Path) -> Path:
 
     Raises:
         InputError: If there is no such path and the name is close to the name of a shipped
-            model; or if the shipped model is missing or damaged.
+            model; if the shipped model is missing or damaged; or as `hub.download`.
     """
+    if is_hub_name(path):
+        return download(path).folder
     path = Path(path)
     is_name = len(path.parts) == 1 and not path.is_absolute()
     if not is_name or path.exists() or Path(f"{path}.index").is_file():

@@ -48,7 +48,7 @@ def convert(
       albert-keras convert model.ckpt-best models/mine --config my_config.json --tokenizer spm.model
 
     Args:
-      source: Run, export, name of a shipped model, checkpoint, folder or file.
+      source: Run, export, name of a shipped model, hf://OWNER/NAME, checkpoint, folder or file.
       target: Output folder.
       to: Format: albert-keras, google, google-bert, hugging-face or keras-nlp.
       tokenizer: Folder, *.model, vocab.txt or tokenizer.json.

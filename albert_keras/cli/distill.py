@@ -69,7 +69,7 @@ def distill(
 
     Args:
       teacher: Trained model to learn from: a run, checkpoint, export, name of a shipped model,
-        .keras file or model of another program; for a task, a fine-tuning.
+        hf://OWNER/NAME, .keras file or model of another program; for a task, a fine-tuning.
       out: Folder of the run; an interrupted run is resumed.
       data: Folder of records to pre-train on, instead of a task.
       origin: Pre-trained weights of the student for a task, instead of --student.

@@ -52,7 +52,8 @@ def embed(
       cat sentences.txt | albert-keras embed saved_models/books --out sentences.npy
 
     Args:
-      model: Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file.
+      model: Run, fine-tuning, export, name of a shipped model, hf://OWNER/NAME, checkpoint or
+        .keras file.
       texts: Text to embed; without TEXT and --file, lines of stdin.
       out: File of vectors to write, .npy; ids and texts are written next to it.
       file: Table (.tsv, .csv, .jsonl), or text file with a text on each line.

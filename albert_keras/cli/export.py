@@ -42,7 +42,7 @@ def export(
 
     Args:
       run: Folder of a run, of a fine-tuning (its best seed), of a converted model or of an export
-        of a pre-trained model; a .keras file; or the name of a shipped model.
+        of a pre-trained model; a .keras file; the name of a shipped model; or hf://OWNER/NAME.
       out: Folder named like the model; the version is created in it.
       version: Version number.
       sequence_length: Tokens after which a text is truncated.

@@ -56,8 +56,8 @@ def finetune(
       albert-keras finetune --config mnli --data-dir glue/ --from albert-base/ --out runs/mnli
 
     Args:
-      origin: Run, checkpoint, export, name of a shipped model, .keras file or model of another
-        program to start from; `random` for random weights.
+      origin: Run, checkpoint, export, name of a shipped model, hf://OWNER/NAME, .keras file or
+        model of another program to start from; `random` for random weights.
       out: Output folder; an interrupted fine-tuning is resumed.
       seeds: Number of trainings with different seeds, or the seeds: 3,14,15.
       random_baseline: Also train the same model from random weights.

@@ -57,8 +57,8 @@ def pretrain(
     Args:
       data: Folder of records.
       out: Folder of the run; an interrupted run is resumed.
-      init_from: Run, checkpoint, export, name of a shipped model, .keras file or model of another
-        program whose model and weights to start from, with a new optimizer.
+      init_from: Run, checkpoint, export, name of a shipped model, hf://OWNER/NAME, .keras file or
+        model of another program whose model and weights to start from, with a new optimizer.
       eval_data: Folder of held-out records to evaluate on during training.
       dry_run: Run a few steps, report memory and time, and keep nothing.
     """

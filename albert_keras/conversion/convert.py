@@ -11,6 +11,7 @@ from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS, Pla
 from albert_keras.formats.open_weights import format_module, open_weights
 from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
 from albert_keras.formats.vocabulary import Vocabulary, files_for
+from albert_keras.hub import shared_name
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
 from albert_keras.tasks.example_source import ExampleSource
@@ -82,7 +83,8 @@ def convert(
     What was written is read again: its tensors must have the same bits as those of the source.
 
     Args:
-        source: str or Path. Run, export, name of a shipped model, checkpoint, folder or file.
+        source: str or Path. Run, export, name of a shipped model or of one of the hub
+            (`hf://OWNER/NAME`), checkpoint, folder or file.
         target: str or Path. The folder to create. It is created completely or not at all, and
             nothing is overwritten.
         to: str or None. One of `FORMATS`; None is "albert-keras".
@@ -169,7 +171,7 @@ def convert(
         _check_equal(written.arrays, model.arrays)
         result = ConversionResult(
             path=target,
-            source=str(source),
+            source=str(place),
             source_format=source_format,
             format=to,
             albert_config=shape.to_dict(),
@@ -330,7 +332,7 @@ def write_task_run(model: OpenedModel, tokenizer: Tokenizer, task: TaskConfig, f
     """
     config = FinetuneConfig(task=task, training={"precision": "float32"})
     description = {
-        "origin": Path(model.path).name,
+        "origin": shared_name(model.path),
         "origin_digest": model.digest,
         "origin_positions": model.albert_config.max_position_embeddings,
         "fingerprint": CONVERTED,

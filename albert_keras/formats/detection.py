@@ -6,12 +6,14 @@ No TensorFlow, so that a command reports a wrong path at once.
 import dataclasses
 import difflib
 import functools
+import os
 import re
 import shlex
 from collections.abc import Collection
 from pathlib import Path
 
 from albert_keras.formats.sentence_transformers import encoder_folder
+from albert_keras.hub import download, is_hub_name
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import DIGESTS, find_damage
@@ -59,8 +61,8 @@ FORMATS = {
 
 #: What a path may be, for messages.
 ANY_MODEL = (
-    f"A model is {', '.join(kind.partition(' (')[0] for kind in KINDS.values())}, or a shipped "
-    f"model ({', '.join(SHIPPED_MODELS)})."
+    f"A model is {', '.join(kind.partition(' (')[0] for kind in KINDS.values())}, a shipped "
+    f"model ({', '.join(SHIPPED_MODELS)}) or one of the hub (hf://OWNER/NAME)."
 )
 
 
@@ -133,7 +135,7 @@ def detect(
     wanted: str = "",
     mistake: Mistake | None = None,
 ) -> Place:
-    """Returns what is at a path, which may be the name of a shipped model.
+    """Returns what is at a path, which may be the name of a shipped model or of one of the hub.
 
     Args:
         path: str or Path; or a Place, which is returned if it is one of `kinds`.
@@ -152,10 +154,11 @@ def detect(
         place = path
     else:
         folder = find_model(path)
+        name = download(path).name if is_hub_name(path) else str(path)
         found = find(folder)
         if found is None:
-            raise InputError(_nothing_at(folder, wanted), mistake or Mistake.NO_WEIGHTS)
-        place = dataclasses.replace(found, name=str(path))
+            raise InputError(_nothing_at(folder, name, wanted), mistake or Mistake.NO_WEIGHTS)
+        place = dataclasses.replace(found, name=name)
     if place.kind not in kinds:
         raise InputError(_other_kind(place, wanted), mistake or Mistake.NOT_A_RUN)
     return place
@@ -178,9 +181,9 @@ def find(path: Path) -> Place | None:
 
 def convert_command(path: str | Path | Place) -> str:
     """Returns the command that converts a foreign model into our format."""
-    path = Path(path)
-    target = f"models/{path.absolute().name}"
-    return f"albert-keras convert {shlex.quote(str(path))} {shlex.quote(target)}"
+    name = str(path)
+    last = Path(name.partition("@")[0] if is_hub_name(name) else os.path.abspath(name)).name
+    return f"albert-keras convert {shlex.quote(name)} {shlex.quote(f'models/{last}')}"
 
 
 def best_run(folder: Path) -> Path:
@@ -360,7 +363,14 @@ def _config_keys(folder):
     return read_json(folder / CONFIG).keys() if (folder / CONFIG).is_file() else set()
 
 
-def _nothing_at(path, wanted):
+def _nothing_at(path, name, wanted):
+    if is_hub_name(name):
+        names = ", ".join(sorted(one.name for one in path.iterdir()))
+        return (
+            f"`{name}` contains no trained model that is read here. Downloaded were: {names}. "
+            "Weights that are pickles (pytorch_model.bin) are not: load them in transformers, and "
+            "save them with `save_pretrained`, which writes model.safetensors."
+        )
     if path.is_dir():
         names = sorted(one.name for one in path.iterdir())
         listing = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")

@@ -55,8 +55,9 @@ def open_weights(
         path: str, Path or None. Folder of a run, of a fine-tuning, which means its best run, or of
             a checkpoint; prefix of a TensorFlow checkpoint with the reference's names (with or
             without `.index`, and `module/` before all names); an export or one of its versions;
-            the name of a shipped model; a `.keras` file of this package; a folder of Hugging Face,
-            of google-research/bert or of KerasNLP. None or "random" for random weights.
+            the name of a shipped model or, as `hf://OWNER/NAME[@REVISION]`, of one of the hub of
+            Hugging Face, which is downloaded; a `.keras` file of this package; a folder of Hugging
+            Face, of google-research/bert or of KerasNLP. None or "random" for random weights.
         step: int, "best" or None. Checkpoint of a run; None means the newest valid one, and of a
             fine-tuned run the best one.
         albert_config: A JSON file or a name such as "albert-base". None takes the one stored beside
@@ -75,8 +76,8 @@ def open_weights(
         model = open_weights("albert-mini-en")
         model.kind, model.albert_config.hidden_size, model.tokenizer.encode("The ship sailed.")
     """
-    name = "random" if path is None else str(path)
-    place = None if path is None or name == "random" else detect(path)
+    place = None if path is None or str(path) == "random" else detect(path)
+    name = "random" if place is None else str(place)
     if step is not None and (place is None or place.kind not in ("run", "fine-tuning")):
         raise InputError(
             f"`step` applies to the folder of a run only. Received: step {step} of `{name}`."

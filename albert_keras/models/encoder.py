@@ -347,8 +347,9 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
         """Returns the encoder of a trained model.
 
         Args:
-            source: str or Path. The name of a shipped model, a run, a checkpoint, an export, a
-                `.keras` file, or a model of Hugging Face, google-research/albert or KerasNLP.
+            source: str or Path. The name of a shipped model, or, as `hf://OWNER/NAME`, of one of
+                the hub of Hugging Face; a run, a checkpoint, an export, a `.keras` file, or a model
+                of Hugging Face, google-research/albert or KerasNLP.
             load_weights: bool. Whether to load the trained weights; if not, they are random.
             step: int, "best" or None. Checkpoint of a run; None means the newest valid one.
             **kwargs: As in `AlbertEncoder`: `dtype`, `recompute`, `name`, ...

@@ -77,8 +77,9 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         """Builds a model on a trained encoder, or opens a model that was trained before.
 
         Args:
-            source: The name of a shipped model, a run, a checkpoint, an export, a `.keras` file, or
-                a model of Hugging Face, of google-research/albert or of KerasNLP. The folder of a
+            source: The name of a shipped model, or, as `hf://OWNER/NAME`, of one of the hub of
+                Hugging Face; a run, a checkpoint, an export, a `.keras` file, or a model of Hugging
+                Face, of google-research/albert or of KerasNLP. The folder of a
                 fine-tuning and a `.keras` file of this class, if no other labels are given, have
                 their heads as well.
             labels: Names of the classes, tags or labels, in the order of their numbers; or how many

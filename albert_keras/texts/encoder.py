@@ -95,7 +95,7 @@ class TextEncoder:
                 "The pooling `pooler` must be used with the last layer alone, on which the pooler "
                 f"was trained. Received: layers {', '.join(map(str, layers))}."
             )
-        self.origin, self.step, self.digest = str(model), weights.step, weights.digest
+        self.origin, self.step, self.digest = weights.path, weights.step, weights.digest
         self.size, self.tokenizer = config.hidden_size, weights.tokenizer
         loaded = AlbertForSimilarity(config, dtype="float32", pooling=pooling)
         if weights.load(loaded).new:

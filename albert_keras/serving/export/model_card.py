@@ -18,6 +18,7 @@ import jinja2
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import EXPORT_RECORD, keras_file, versions
+from albert_keras.hub import is_hub_name
 from albert_keras.models.weight_count import model_line
 from albert_keras.report import bytes_text, number_text
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
@@ -168,7 +169,8 @@ class CardVersion:
         return value if isinstance(value, kind) else kind()
 
     def file_name(self, *keys):
-        return as_text(re.split(r"[/\\]", self.at(*keys).rstrip("/\\"))[-1])
+        path = self.at(*keys)
+        return as_text(path if is_hub_name(path) else re.split(r"[/\\]", path.rstrip("/\\"))[-1])
 
     def raw_number(self, *keys):
         value = self.at(*keys, kind=object)

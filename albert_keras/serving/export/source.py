@@ -10,6 +10,7 @@ import keras
 
 from albert_keras.formats.detection import Place, convert_command, detect, read_export_record
 from albert_keras.formats.open_weights import open_weights
+from albert_keras.hub import shared_name
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.similarity import AlbertForSimilarity
@@ -204,7 +205,7 @@ def _of_weights(origin, sequence_length):
         model = AlbertForSimilarity(config, dtype="float32", pooling=pooling)
         origin.load(model)
     source = ExportSource({}, origin.step, model, tokenizer, length, task)
-    data = {"origin": Path(origin.path).name, "origin_digest": origin.digest}
+    data = {"origin": shared_name(origin.path), "origin_digest": origin.digest}
     return _from_elsewhere(source, data=data)
 
 
