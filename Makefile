@@ -14,7 +14,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The first of these that can make virtual environments is used; `make setup PYTHON=python3.13`
 # chooses. Python 3.11 and 3.10 come first, because they get TensorFlow 2.15, with which everything
-# is checked, including TPUs, tensorflow-addons, keras-nlp and the server image. The others get
+# is checked, including TPUs, keras-nlp and the server image. The others get
 # TensorFlow 2.21; of these, Python 3.13 is maintained longest.
 PYTHON ?= python3.11 python3.10 python3.13 python3.12 python3 python
 VENV_NEWER ?= .venv-newer

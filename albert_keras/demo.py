@@ -1,4 +1,4 @@
-"""All stages in a few minutes, offline: from documentation text to a model that answers.
+"""All stages in a few minutes, offline: from text to a model that answers.
 
 Each stage is the public function behind the command of the same name. A stage whose result exists
 is skipped, so an interrupted demo is resumed.
@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from albert_keras import recipes
 from albert_keras.config import AlbertConfig
+from albert_keras.demo_corpus import demo_documents
 from albert_keras.formats.detection import versions
 from albert_keras.models.weight_count import count_weights, model_line
 from albert_keras.runs.curves import draw_curves
@@ -25,7 +26,6 @@ from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.records.dataset_info import INFO_FILE
 from data_pipeline.text.corpus import read_corpus, split_heldout, write_jsonl
-from data_pipeline.text.installed_docs import installed_documentation
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
@@ -91,7 +91,7 @@ class DemoResult(NamedTuple):
 
 
 def demo(out: str | Path = "runs/demo", config: PretrainingConfig = TRAINING) -> DemoResult:
-    """Trains and exports a model from the documentation of the installed Python packages.
+    """Trains and exports a model from the text that comes with the package.
 
     Raises:
         InputError: If `out`, the folder for all results, cannot be written or has other files.
@@ -130,11 +130,11 @@ def demo(out: str | Path = "runs/demo", config: PretrainingConfig = TRAINING) ->
 
 def _corpus(folder):
     train, heldout = folder / "train.jsonl", folder / "heldout.jsonl"
-    title = "1/7 corpus: documentation of the installed packages"
+    title = "1/7 corpus: the text of the package"
     if _exists(title, folder, train.is_file() and heldout.is_file()):
         return train, heldout
     folder.mkdir(parents=True, exist_ok=True)
-    parts = split_heldout(installed_documentation(), HELDOUT_FRACTION)
+    parts = split_heldout(demo_documents(), HELDOUT_FRACTION)
     for documents, path in zip(parts, (train, heldout), strict=True):
         write_jsonl(documents, path)
         logger.info("%s: %.1f MB", path, path.stat().st_size / 1e6)

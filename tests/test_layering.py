@@ -10,7 +10,7 @@ from tests.repository import PACKAGES, ROOT
 
 #: Packages and modules of albert_keras from the lowest up. Within a row, none imports another.
 ROWS = (
-    ("config", "hub", "recipes", "report", "keras_versions"),
+    ("config", "demo_corpus", "hub", "recipes", "report", "keras_versions"),
     ("shipped_models",),
     ("layers",),
     ("optimization",),

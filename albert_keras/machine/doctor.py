@@ -31,10 +31,7 @@ OK, WARNING, FAULT = "ok", "warning", "fault"
 _MARKS = {OK: "✔", WARNING: "⚠", FAULT: "✘"}
 _OURS = "albert-keras"
 #: Their versions are always shown.
-_SHOWN = (
-    *(_OURS, "tensorflow", "keras", "tensorflow-text", "tensorflow-addons"),
-    *("sentencepiece", "numpy", "protobuf"),
-)
+_SHOWN = (_OURS, "tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy", "protobuf")
 #: Free space below which a folder is a fault: a few checkpoints of ALBERT-base take about 1 GB.
 LEAST_DISK = 2e9
 #: Available memory that a small model needs, and that ALBERT-base needs at its usual batch sizes.

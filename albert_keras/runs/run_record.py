@@ -18,10 +18,7 @@ from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-_PACKAGES = (
-    *("albert-keras", "tensorflow", "keras", "tensorflow-text", "tensorflow-addons"),
-    "numpy",
-)
+_PACKAGES = ("albert-keras", "tensorflow", "keras", "tensorflow-text", "numpy")
 _CHECKOUT = Path(__file__).parents[2]
 
 #: Entry `fingerprint` of a run that was converted, instead of the hash of training examples.

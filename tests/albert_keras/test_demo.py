@@ -9,18 +9,18 @@ import pytest
 from albert_keras import demo as module
 from albert_keras.cli import main
 from albert_keras.config import AlbertConfig
+from albert_keras.demo_corpus import demo_documents
 from albert_keras.models.weight_count import count_weights
 from albert_keras.training.evaluate import Evaluation
-from data_pipeline.text.installed_docs import installed_documentation
 
 
 @pytest.fixture
 def short_demo(monkeypatch, tiny_training, without_curves):
-    """Makes the demo small: a part of one package to read, a few steps of a tiny model."""
-    documents = list(itertools.islice(installed_documentation(["numpy"]), 40))
+    """Makes the demo small: a part of the text, a few steps of a tiny model."""
+    documents = list(itertools.islice(demo_documents(), 40))
     values = tiny_training.model_dump()
     values["training"] |= {"steps": 6, "report_every": 3}
-    monkeypatch.setattr(module, "installed_documentation", lambda: documents)
+    monkeypatch.setattr(module, "demo_documents", lambda: documents)
     monkeypatch.setattr(module, "VOCAB_SIZE", 500)
     monkeypatch.setattr(module, "DATA", module.DATA.replace(copies=1, max_seq_length=32))
     monkeypatch.setattr(module, "HELDOUT_DATA", module.HELDOUT_DATA.replace(max_seq_length=32))

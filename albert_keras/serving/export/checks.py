@@ -18,6 +18,7 @@ import numpy as np
 import scipy.special
 import tensorflow as tf
 
+from albert_keras.demo_corpus import demo_documents
 from albert_keras.serving.export.lite import LiteModel
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.layout import MASK_LITERAL
@@ -30,7 +31,6 @@ from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
-from data_pipeline.text.installed_docs import installed_documentation
 from data_pipeline.tokenizers.words import split_words
 
 logger = logging.getLogger(__name__)
@@ -309,7 +309,7 @@ def compare(
     """Compares the variants of an export with the float32 model.
 
     Fine-tuned models answer the development examples of the training if they still exist, else
-    texts of the documentation of installed packages; pre-trained models fill a mask in such texts.
+    texts of the demo corpus; pre-trained models fill a mask in these.
     A run that was trained in another precision is a variant as well, such as "run mixed_bfloat16".
 
     Args:
@@ -352,9 +352,9 @@ def loss_of(name: str, expected: list, found: list) -> AccuracyLoss:
 
 
 def masked_texts() -> list[str]:
-    """Returns texts of the documentation of installed packages, the word in the middle masked."""
+    """Returns texts of the demo corpus, the word in the middle masked."""
     texts = []
-    for text in _documentation():
+    for text in _demo_texts():
         words = text.split()[:_MOST_WORDS]
         if len(words) >= _FEWEST_WORDS:
             words[len(words) // 2] = MASK_LITERAL
@@ -362,18 +362,18 @@ def masked_texts() -> list[str]:
     return texts
 
 
-def _documentation():
-    texts = (document.paragraphs[0] for document in installed_documentation())
+def _demo_texts():
+    texts = (document.paragraphs[0] for document in demo_documents())
     return list(itertools.islice((text for text in texts if text.strip()), NUM_TEXTS))
 
 
 def _examples(task):
-    """Returns development examples, or examples made of documentation."""
+    """Returns development examples, or examples made of the demo corpus."""
     try:
         return task.read(task.dev_splits[0])[:NUM_TEXTS]
     except InputError as error:
-        logger.info("no development examples (%s): comparing on documentation", error)
-    return task.typed_examples(inputs_of_texts(task, _documentation()))
+        logger.info("no development examples (%s): comparing on the text of the demo", error)
+    return task.typed_examples(inputs_of_texts(task, _demo_texts()))
 
 
 def _is_same(one, other):
