@@ -37,7 +37,11 @@ def _last_screen(result):
     from albert_keras.cli.fill_mask import describe_filled
 
     yield ""
-    yield f"Done in {result.seconds:.0f} s. On documents that were not used for training:"
+    yield (
+        f"Done in {result.seconds:.0f} s; the training ends after 3 minutes, in which a slower "
+        "machine learns less."
+    )
+    yield "On documents that were not used for training:"
     yield from evaluate.describe(result.evaluation)
     learned = "above" if result.order_is_learned else "not above"
     yield (
