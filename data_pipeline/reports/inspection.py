@@ -1,15 +1,12 @@
-"""Inspects a folder of records: statistics of a sample, examples to read, and damaged bytes.
+"""Shows records of a folder as text, and finds damaged bytes.
 
-An inspection is computed from the records alone, as a reader would see them, not from what the
-build counted or intended. A verification compares all bytes with the info file: its digest covers
-that file, and the digests in it cover the shards, their indexes and the tokenizer, so that the
-change of any bit is found. Other files are not looked at.
+A verification compares all bytes with the info file: its digest covers that file, and the digests
+in it cover the shards, their indexes and the tokenizer, so that the change of any bit is found.
+Other files are not looked at.
 """
 
 import contextlib
 import logging
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +14,6 @@ import numpy as np
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of
-from data_pipeline.instances.masking import unmask
 from data_pipeline.progress import CountedProgress
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
@@ -30,16 +26,6 @@ logger = logging.getLogger(__name__)
 
 #: Names of the labels 0 and 1, by objective.
 ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}
-_QUANTILES = {"min": 0, "5%": 5, "25%": 25, "median": 50, "75%": 75, "95%": 95, "max": 100}
-
-
-class Masks(NamedTuple):
-    """Statistics of the masks of a sample; fractions refer to all predictions."""
-
-    per_sequence: float  # mean number of predictions
-    mask: float  # shown as [MASK]
-    kept: float  # shown unchanged, or replaced by a random token that equals the original
-    random: float  # shown as another token
 
 
 class Example(NamedTuple):
@@ -51,164 +37,72 @@ class Example(NamedTuple):
     padding: int  # number of padding positions
 
 
-class Inspection(NamedTuple):
-    """The result of `inspect_records`; fractions and quantiles describe the sample."""
-
-    folder: Path
-    num_records: int
-    num_sampled: int
-    max_seq_length: int  # S
-    max_predictions_per_seq: int  # P
-    objective: str  # meaning of a label of 1, see DatasetInfo
-    input_format: str | None  # see PretrainingDataConfig; None if it is not known
-    padding: float  # fraction of all positions
-    lengths: dict[str, int]  # quantiles of the tokens of a record, including special ones
-    label_1: float | None  # fraction of the records; None if the objective is "none"
-    masks: Masks | None  # None if the reader samples them
-    examples: list[Example]
-
-    def findings(self) -> Iterator[tuple[str, str]]:
-        """Yields what the sample shows as (name, text), for the screen and for reports."""
-        yield (
-            "length, predictions",
-            f"S = {self.max_seq_length}, P = {self.max_predictions_per_seq}",
-        )
-        yield "input format", f"{self.input_format or 'unknown'}, objective {self.objective}"
-        lengths = ", ".join(f"{name} {length}" for name, length in self.lengths.items())
-        yield "length of sequences", lengths
-        yield "padding", f"{_percent(self.padding)} of positions"
-        if self.label_1 is not None:
-            yield "label 1", f"{_percent(self.label_1)} of records"
-        masks = self.masks
-        if masks is None:
-            yield "masks", "sampled by the reader"
-            return
-        yield "predictions", f"{masks.per_sequence:.1f} per sequence"
-        yield (
-            "replaced by",
-            f"[MASK] {_percent(masks.mask)}, the token itself {_percent(masks.kept)}, a random "
-            f"token {_percent(masks.random)}",
-        )
-
-
-def inspect_records(
-    folder: str | Path,
-    examples: int = 3,
-    seed: int = 0,
-    sample: int = 2000,
-) -> Inspection:
-    """Inspects a random sample of the records of a folder.
+def inspect_records(folder: str | Path, examples: int = 3, seed: int = 0) -> list[Example]:
+    """Returns records of a folder as text.
 
     Args:
         folder: str or Path.
-        examples: int. Number of records to show as text.
-        seed: int. Selects the sample; the examples are its first records.
-        sample: int. Number of records to inspect; they are held in memory.
+        examples: int. Number of records; all of them if there are fewer.
+        seed: int. Selects the records.
 
     Returns:
-        Inspection.
+        list of Example.
 
     Raises:
-        InputError: As `RecordFiles`; if there is no record or one of the sample is damaged.
+        InputError: As `RecordFiles`; if a record is damaged, or `examples` is less than 1.
     """
+    if examples < 1:
+        raise InputError(f"`examples` must be at least 1. Received: {examples}.")
     files = RecordFiles(folder)
-    folder, info = files.folder, files.info
-    if sample < 1 or examples < 0 or not info.num_records:
-        raise InputError(
-            "`sample` must be at least 1 and `examples` not negative, and the folder must contain "
-            f"records. Received: sample={sample}, examples={examples}, and {info.num_records} "
-            f"records in `{folder}`."
+    count = files.info.num_records
+    numbers = permute(np.arange(min(examples, count)), count, key_of("inspection", seed))
+    columns = read_features(files, numbers)
+    tokenizer = Tokenizer.load(files.folder / TOKENIZER_FOLDER)
+    rows = [{name: column[row] for name, column in columns.items()} for row in range(len(numbers))]
+    return [
+        _example(int(number), row, files.info.objective, tokenizer)
+        for number, row in zip(numbers, rows, strict=True)
+    ]
+
+
+def _example(number, row, objective, tokenizer):
+    """Returns a record as an Example; `row` are its features, see `decode_batch`."""
+    is_real, is_predicted = row["input_mask"] != 0, row["masked_lm_weights"] > 0
+    originals = dict(
+        zip(
+            row["masked_lm_positions"][is_predicted].tolist(),
+            row["masked_lm_ids"][is_predicted].tolist(),
+            strict=True,
         )
-    size = min(sample, info.num_records)
-    numbers = permute(np.arange(size), info.num_records, key_of("inspection", seed))
-    has_tokenizer = (folder / TOKENIZER_FOLDER).is_dir()
-    tokenizer = Tokenizer.load(folder / TOKENIZER_FOLDER) if has_tokenizer else None
-    seen = _Sample(read_features(files, numbers), info, tokenizer)
-    lengths = seen.real.sum(axis=1)
-    return Inspection(
-        folder=folder,
-        num_records=info.num_records,
-        num_sampled=size,
-        max_seq_length=info.max_seq_length,
-        max_predictions_per_seq=info.max_predictions_per_seq,
-        objective=info.objective,
-        input_format=info.config.get("input_format"),
-        padding=float(1 - seen.real.mean()),
-        lengths={
-            name: int(np.percentile(lengths, percentage, method="inverted_cdf"))
-            for name, percentage in _QUANTILES.items()
-        },
-        label_1=None if info.objective == "none" else float(seen.labels.mean()),
-        masks=seen.masks() if info.static_masks else None,
-        examples=[seen.example(row, numbers[row]) for row in range(min(examples, size))],
     )
-
-
-class _Sample:
-    """N records as arrays, and the statistics derived from them.
-
-    `shown` and `original` are ids as a model sees them and before masking, int [N, S]; `real` are
-    the tokens that are not padding, `predicted` those to be predicted, bool [N, S].
-    """
-
-    def __init__(self, records, info: DatasetInfo, tokenizer: Tokenizer | None):
-        self._info, self._tokenizer = info, tokenizer
-        self.shown, self.real = records["input_ids"], records["input_mask"] != 0
-        self.labels = records["next_sentence_labels"][:, 0] != 0  # bool [N]
-        self._segments = records["segment_ids"]
-        self._weights, positions = records["masked_lm_weights"] > 0, records["masked_lm_positions"]
-        self.original = unmask(self.shown, positions, records["masked_lm_ids"], self._weights)
-        rows, predictions = np.nonzero(self._weights)
-        self.predicted = np.zeros(self.real.shape, bool)
-        self.predicted[rows, positions[rows, predictions]] = True
-        # Most predicted tokens were replaced by [MASK].
-        changed = self.shown[self.predicted & (self.shown != self.original)]
-        self._mask_id = (
-            tokenizer.mask_id if tokenizer else np.bincount(changed, minlength=1).argmax()
+    segments = []
+    for segment in np.unique(row["segment_ids"][is_real]):
+        positions = np.flatnonzero(is_real & (row["segment_ids"] == segment)).tolist()
+        text = (
+            _readable(int(row["input_ids"][position]), originals.get(position), tokenizer)
+            for position in positions
         )
-
-    def masks(self):
-        """Returns the Masks of the sample."""
-        shown, original = self.shown[self.predicted], self.original[self.predicted]
-        masked = shown == self._mask_id
-        kept = ~masked & (shown == original)
-        kinds = masked, kept, ~masked & ~kept
-        return Masks(
-            float(self._weights.sum(axis=1).mean()),
-            *(float(kind.sum() / max(len(kind), 1)) for kind in kinds),
-        )
-
-    def example(self, row, number):
-        """Returns a row, the record of this number, as an Example."""
-        real, orders = self.real[row], ORDERS.get(self._info.objective)
-        order = orders[int(self.labels[row])] if orders else "none"
-        segments = []
-        for segment in np.unique(self._segments[row][real]):
-            positions = np.flatnonzero(real & (self._segments[row] == segment))
-            text = "".join(self._readable(row, position) for position in positions)
-            segments.append(text.strip())
-        return Example(int(number), order, segments, int((~real).sum()))
-
-    def _readable(self, row, position):
-        original, shown = int(self.original[row, position]), int(self.shown[row, position])
-        has_space, name = self._shown(original)
-        if self.predicted[row, position]:
-            hidden = self._tokenizer and shown == self._mask_id
-            before = "MASK" if hidden else self._shown(shown)[1] or SPACE
-            name = f"[{before}→{name or SPACE}]"
-        return f" {name}" if has_space else name
-
-    def _shown(self, id):
-        """Returns whether there is a space before a token, and its name."""
-        if self._tokenizer is None:
-            return True, str(id)
-        has_space, name = self._tokenizer.shown(id)
-        special = self._tokenizer.cls_id, self._tokenizer.sep_id, self._tokenizer.mask_id
-        return has_space or id in special, name
+        segments.append("".join(text).strip())
+    label = int(row["next_sentence_labels"][0] != 0)
+    order = ORDERS[objective][label] if objective in ORDERS else "none"
+    return Example(number, order, segments, int((~is_real).sum()))
 
 
-def _percent(fraction):
-    return f"{100 * fraction:.1f} %"
+def _readable(shown, original, tokenizer):
+    """Returns the text of a token with the space before it; `original` if it is predicted."""
+    if original is None:
+        has_space, name = _piece(shown, tokenizer)
+    else:
+        has_space, name = _piece(original, tokenizer)
+        before = "MASK" if shown == tokenizer.mask_id else _piece(shown, tokenizer)[1]
+        name = f"[{before or SPACE}→{name or SPACE}]"
+    return f" {name}" if has_space else name
+
+
+def _piece(id, tokenizer):
+    """Returns whether there is a space before a token, and its name."""
+    has_space, name = tokenizer.shown(id)
+    return has_space or id in (tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id), name
 
 
 class Problem(NamedTuple):
@@ -225,10 +119,8 @@ class Verification(NamedTuple):
     """The result of `verify_records`."""
 
     folder: Path
-    num_shards: int  # record files that the info file names
-    num_records: int  # valid records in them
+    num_records: int  # valid records in the record files
     num_bytes: int  # bytes read from record files
-    seconds: float
     problems: list[Problem]  # empty if there is no fault
 
 
@@ -240,7 +132,6 @@ def verify_records(folder: str | Path) -> Verification:
     Raises:
         InputError: If the info file does not exist or is damaged.
     """
-    started = time.monotonic()
     folder, info = Path(folder), DatasetInfo.read(folder)
     faults: dict[str, str | None] = {}
     num_records = num_bytes = 0
@@ -258,17 +149,12 @@ def verify_records(folder: str | Path) -> Verification:
                 if sha256_of(index) != shard.index_sha256:
                     faults[index.name] = f"is damaged: its sha256 differs from {INFO_FILE}"
         progress.add(shard.num_bytes / 1e6)
-    if (folder / TOKENIZER_FOLDER).exists():
-        with _unreadable_noted(faults, TOKENIZER_FOLDER):
-            digest = Tokenizer.load(folder / TOKENIZER_FOLDER).digest
-            if info.tokenizer_digest not in (None, digest):
-                says = f"is not the tokenizer of these records according to {INFO_FILE}"
-                faults[TOKENIZER_FOLDER] = says
-    elif info.tokenizer_digest is not None:
-        faults[TOKENIZER_FOLDER] = f"does not exist, but {INFO_FILE} has it"
+    with _unreadable_noted(faults, TOKENIZER_FOLDER):
+        if Tokenizer.load(folder / TOKENIZER_FOLDER).digest != info.tokenizer_digest:
+            says = f"is not the tokenizer of these records according to {INFO_FILE}"
+            faults[TOKENIZER_FOLDER] = says
     problems = [Problem(file, says) for file, says in faults.items() if says]
-    seconds = time.monotonic() - started
-    return Verification(folder, len(info.shards), num_records, num_bytes, seconds, problems)
+    return Verification(folder, num_records, num_bytes, problems)
 
 
 @contextlib.contextmanager

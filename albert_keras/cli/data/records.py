@@ -13,36 +13,30 @@ from data_pipeline.errors import InputError
 @command()
 def inspect(
     folder: Annotated[Path, Argument(metavar="RECORDS")],
-    examples: Annotated[int, Option(min=0)] = 3,
+    examples: Annotated[int, Option(min=1)] = 3,
     seed: Annotated[int, Option(min=0)] = 0,
-    sample: Annotated[int, Option(min=1)] = 2000,
 ):
-    """Print statistics of a random sample, and examples as text.
+    """Print records as text, with their masks.
 
     Example:
       albert-keras data inspect records/ --examples 5
 
     Args:
       folder: Folder of records.
-      examples: Records to print as text.
-      seed: Random seed of the sample.
-      sample: Records in the random sample.
+      examples: Records to print.
+      seed: Random seed that selects them.
     """
     from data_pipeline.reports.inspection import inspect_records
 
-    seen = inspect_records(folder, examples, seed, sample)
-    return Output(seen, _inspection_lines(seen))
+    found = inspect_records(folder, examples, seed)
+    return Output({"folder": folder, "examples": found}, _example_lines(found))
 
 
-def _inspection_lines(seen):
-    yield f"{count_of(seen.num_records, 'record')}, sample of {seen.num_sampled}: {seen.folder}"
-    yield from (f"  {name:19}  {text}" for name, text in seen.findings())
-    for example in seen.examples:
-        yield ""
+def _example_lines(examples):
+    for example in examples:
         padding = f", {count_of(example.padding, 'padding position')}" if example.padding else ""
         yield f"record {example.record}, order: {example.order}{padding}"
-        for segment in example.segments:
-            yield f"  {segment}"
+        yield from (f"  {segment}" for segment in example.segments)
 
 
 @command()
@@ -58,11 +52,9 @@ def verify(records: Path):
     from data_pipeline.reports.inspection import verify_records
 
     found = verify_records(records)
-    speed = found.num_bytes / 1e6 / max(found.seconds, 1e-9)
     line = (
-        f"no problems: {count_of(found.num_records, 'record')} in "
-        f"{count_of(found.num_shards, 'shard')}, "
-        f"{found.num_bytes / 1e6:.1f} MB at {speed:.0f} MB/s: {found.folder}"
+        f"no problems: {count_of(found.num_records, 'record')}, {found.num_bytes / 1e6:.1f} MB: "
+        f"{found.folder}"
     )
     if not found.problems:
         return Output(found, [line])

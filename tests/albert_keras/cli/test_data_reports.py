@@ -3,8 +3,6 @@
 import json
 import shutil
 
-import pytest
-
 from albert_keras.cli import main
 
 
@@ -28,17 +26,12 @@ def test_damaged_records_get_one_error_with_every_problem(tiny_records, tmp_path
 
 
 def test_records_are_shown(tiny_records, capsys):
-    command = ["data", "inspect", str(tiny_records), "--examples", "2", "--sample", "50"]
+    command = ["data", "inspect", str(tiny_records), "--examples", "2"]
     assert main(command) == 0
     shown = capsys.readouterr()
     assert not shown.err
-    assert "696 records, sample of 50" in shown.out
-    for word in ("S = 32, P = 5", "segment-pair", "median", "padding", "label 1", "[MASK→"):
-        assert word in shown.out
     assert shown.out.count("order: ") == 2 and shown.out.count("  [CLS]") == 2
+    assert "[MASK→" in shown.out
     assert main([*command, "--json"]) == 0
-    seen = json.loads(capsys.readouterr().out)
-    assert seen["num_sampled"] == 50 and 0 <= seen["label_1"] <= 1
-    masks = seen["masks"]
-    assert masks["mask"] + masks["kept"] + masks["random"] == pytest.approx(1)
-    assert seen["examples"][0]["segments"][0].startswith("[CLS]")
+    first, second = json.loads(capsys.readouterr().out)["examples"]
+    assert first["segments"][0].startswith("[CLS]") and first["record"] != second["record"]

@@ -1,4 +1,4 @@
-"""Statistics of records equal a plain count over the records, and damaged records are found."""
+"""Records are shown as a reader sees them, and damaged ones are found."""
 
 import random
 import shutil
@@ -18,19 +18,23 @@ FIRST, SECOND = (f"pretraining-0000{number}-of-00002" for number in range(2))
 
 
 def test_a_sample_is_a_few_records_drawn_by_the_seed(tiny_records):
-    one, again = (inspect_records(tiny_records, sample=7, examples=7) for _ in range(2))
-    other = inspect_records(tiny_records, sample=7, examples=7, seed=1)
-    assert one == again and one.num_sampled == 7 < one.num_records
-    drawn, others = ({example.record for example in seen.examples} for seen in (one, other))
+    one, again = (inspect_records(tiny_records, examples=7) for _ in range(2))
+    other = inspect_records(tiny_records, examples=7, seed=1)
+    assert one == again
+    drawn, others = ({example.record for example in seen} for seen in (one, other))
     assert len(drawn) == 7 and drawn != others
-    assert inspect_records(tiny_records, examples=7).examples == one.examples
+    count = len(RecordFiles(tiny_records))
+    everything = inspect_records(tiny_records, examples=count + 1)
+    assert sorted(example.record for example in everything) == list(range(count))
+    with pytest.raises(InputError, match="`examples` must be at least 1. Received: 0"):
+        inspect_records(tiny_records, examples=0)
 
 
 def test_an_example_shows_the_record_of_its_number(tiny_records, tiny_tokenizer):
     """Undoing the marks gives the text; taking what stands before each arrow what a model sees."""
     records = RecordFiles(tiny_records)
     rows = list(map(decode_instance, records.read(np.arange(len(records)))))
-    for example in inspect_records(tiny_records, examples=30).examples:
+    for example in inspect_records(tiny_records, examples=30):
         features = rows[example.record]
         weights, positions = features["masked_lm_weights"], features["masked_lm_positions"]
         ids = features["input_ids"].copy()
@@ -55,8 +59,7 @@ def test_single_segments_have_no_order(tiny_documents, tiny_tokenizer, tiny_data
     config = tiny_data_config.replace(input_format="full-sentences", max_seq_length=200)
     folder = build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", config).path
     seen = inspect_records(folder)
-    assert seen.label_1 is None
-    assert {len(example.segments) for example in seen.examples} == {1}
+    assert {(example.order, len(example.segments)) for example in seen} == {("none", 1)}
 
 
 @pytest.fixture
@@ -79,10 +82,9 @@ def is_found(folder):
 def test_sound_records_have_no_problem(tiny_records):
     found, info = verify_records(tiny_records), DatasetInfo.load(tiny_records)
     assert found.problems == []
-    assert (found.folder, found.num_shards) == (tiny_records, 2)
+    assert found.folder == tiny_records
     assert found.num_records == info.num_records > 0
     assert found.num_bytes == sum(shard.num_bytes for shard in info.shards)
-    assert found.seconds > 0
 
 
 def test_each_damaged_file_is_told_and_the_others_are_checked_all_the_same(records):
