@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
+from albert_keras.runs.trained_data import RECORDS, check_overlap
 from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.evaluate import build_scorer, score
@@ -19,7 +20,7 @@ from albert_keras.training.pretrain import pretrain
 from albert_keras.training.process_memory import peak_mb
 from albert_keras.training.stage_plan import stage_ends
 from albert_keras.training.stages import stages_of
-from albert_keras.training.trained_records import check_held_out, training_digests
+from albert_keras.training.trained_records import digests_of, training_digests
 from data_pipeline.files import check_output_folder
 from data_pipeline.progress import format_duration
 from data_pipeline.reader.reader import evaluation_dataset
@@ -107,7 +108,7 @@ def dry_run(
         own = [RecordFiles(stage.data) for stage in config.stages if stage.data is not None]
         trained = training_digests([records, *own], out, initial)
         scored = RecordFiles(eval_data)
-        check_held_out(scored, trained)
+        check_overlap(trained, digests_of(scored), RECORDS, str(scored.folder))
     training = config.training.replace(
         steps_per_execution=1,
         report_every=1,

@@ -7,16 +7,13 @@ including the data of the runs that it started from.
 import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from data_pipeline.array_files import read_arrays, write_arrays
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
-
-if TYPE_CHECKING:  # it loads TensorFlow
-    from albert_keras.runs.run import Run
 
 logger = logging.getLogger(__name__)
 
@@ -128,58 +125,46 @@ def find_overlap(trained: Digests, data: Digests) -> Overlap:
 
 
 def check_overlap(
-    trained: Digests,
+    trained: Digests | None,
     data: Digests,
     kind: str,
     what: str,
-    rule: str | None,
-    remedy: str,
     *mistakes: Mistake,
-) -> Overlap:
-    """Counts the rows of a data set that were trained on, see `find_overlap`, and warns of them.
+    allow_trained_rows: bool = False,
+) -> Overlap | None:
+    """Counts the rows of a data set that a model was trained on, and warns if there are any.
 
     Args:
-        trained, data: What was trained on, and the data set to score.
+        trained: What the model was trained on, see `read_digests`; None if that is unknown, as of
+            converted models.
+        data: The data set to score.
         kind: `ROWS` or `RECORDS`.
         what: The data set, in a message.
-        rule: What is required of it. None allows that all rows were trained on.
-        remedy: Sentence that says what to do otherwise.
         *mistakes: See `InputError`.
+        allow_trained_rows: Whether all of the rows may have been trained on.
+
+    Returns:
+        Overlap, or None with a warning if it is unknown.
 
     Raises:
-        InputError: If all rows were trained on and there is a `rule`.
+        InputError: If all rows were trained on and that is not allowed.
     """
+    if trained is None:
+        logger.warning(
+            "It is unknown whether the model was trained on some %s of `%s`: it has no "
+            "`%s/%s.npz`, which a training writes.",
+            *(kind, what, FOLDER, kind),
+        )
+        return None
     overlap = find_overlap(trained, data)
     found = overlap.sentence(kind, f" of `{what}`")
-    if overlap.is_total and rule is not None:
-        raise InputError(f"{rule} Received: {found}. {remedy}", *mistakes)
+    if overlap.is_total and not allow_trained_rows:
+        raise InputError(
+            f"`{what}` must have {kind} that the model was not trained on, because the score would "
+            f"be a training score. Received: {found}. Give others; `evaluate` with "
+            "`allow_trained_rows=True` computes a training score.",
+            *mistakes,
+        )
     if overlap.normalised:
         logger.warning("%s: their score is not a held-out score.", found[0].upper() + found[1:])
     return overlap
-
-
-def check_scored(
-    run: "Run", kind: str, data: Digests, what: str, allow_trained_rows: bool
-) -> Overlap | None:
-    """Compares a data set to score with what a run was trained on, as `check_overlap`.
-
-    Returns:
-        Overlap, or None with a warning if it is unknown, as of converted models.
-
-    Raises:
-        InputError: If all rows were trained on and `allow_trained_rows` is False.
-    """
-    trained = read_digests(run.path, kind)
-    if trained is None:
-        logger.warning(
-            "It is unknown whether `%s` was trained on some of these %s: it has no `%s/%s.npz`, "
-            "which a training writes.",
-            run.path,
-            kind,
-            FOLDER,
-            kind,
-        )
-        return None
-    rule = f"`{what}` must have {kind} that `{run.path}` was not trained on."
-    remedy = "Give other texts, or use `allow_trained_rows=True` to compute the training score."
-    return check_overlap(trained, data, kind, what, None if allow_trained_rows else rule, remedy)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.formats.detection import RESULTS
-from albert_keras.runs.trained_data import ROWS, check_scored
+from albert_keras.runs.trained_data import ROWS, check_overlap, read_digests
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import check_required, write_skipped_rows
 from albert_keras.tasks.example_source import digest_of
@@ -116,7 +116,8 @@ def evaluate_task(
             )
         _check_has_examples(opened, task)
         examples = task.read(split)
-    overlap = check_scored(opened, ROWS, digest_rows(examples), split, allow_trained_rows)
+    trained, digests = read_digests(opened.path, ROWS), digest_rows(examples)
+    overlap = check_overlap(trained, digests, ROWS, split, allow_trained_rows=allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
     answering = TrainedTask.open(opened, step, strategy=strategy)
     features, outputs = answering.compute_outputs(examples, batch_size)

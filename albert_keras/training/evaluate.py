@@ -13,7 +13,7 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.log_file import log_evaluation
 from albert_keras.runs.run import Run
-from albert_keras.runs.trained_data import RECORDS, Overlap, check_scored
+from albert_keras.runs.trained_data import RECORDS, Overlap, check_overlap, read_digests
 from albert_keras.training.fitting import RunContext
 from albert_keras.training.strategy import build_strategy
 from albert_keras.training.trained_records import digests_of
@@ -94,8 +94,13 @@ def evaluate(
     has_labels = records.info.objective != "none"
     overlap = None
     if own is not None:
-        digests, name = digests_of(records), str(records.folder)
-        overlap = check_scored(own, RECORDS, digests, name, allow_trained_rows)
+        overlap = check_overlap(
+            read_digests(own.path, RECORDS),
+            digests_of(records),
+            RECORDS,
+            str(records.folder),
+            allow_trained_rows=allow_trained_rows,
+        )
     built = build_strategy(strategy)
     dataset = evaluation_dataset(records, batch_size)
     baselines = None

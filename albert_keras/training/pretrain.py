@@ -13,7 +13,7 @@ from albert_keras.models.weight_count import model_line
 from albert_keras.optimization.config import AUTO_RULE
 from albert_keras.runs.curves import draw_curves
 from albert_keras.runs.log_file import read_log
-from albert_keras.runs.trained_data import RECORDS, save_digests
+from albert_keras.runs.trained_data import RECORDS, check_overlap, save_digests
 from albert_keras.training.build import should_skip_padding
 from albert_keras.training.cluster import barrier, noticing_lost_workers, num_workers
 from albert_keras.training.config import PretrainingConfig
@@ -30,7 +30,7 @@ from albert_keras.training.strategy import (
     describe_devices,
     is_tpu,
 )
-from albert_keras.training.trained_records import check_held_out, training_digests
+from albert_keras.training.trained_records import digests_of, training_digests
 from data_pipeline.files import check_output_folder
 from data_pipeline.folder_lock import FolderLock
 from data_pipeline.progress import lines_shown
@@ -120,7 +120,10 @@ def pretrain(
         _check_folder(out, strategy, lock)
         check_batch_sizes(stages, strategy)
         trained = training_digests([stage.records for stage in stages], out, start.weights)
-        overlap = None if held_out is None else check_held_out(held_out, trained)
+        overlap = None
+        if held_out is not None:
+            name = str(held_out.folder)
+            overlap = check_overlap(trained, digests_of(held_out), RECORDS, name)
         config = _resolve(config, strategy, records, albert_config)
         stages = with_settings(stages, config)
         staged = None

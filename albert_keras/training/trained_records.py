@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.runs.trained_data import RECORDS, Digests, Overlap, check_overlap, read_digests
+from albert_keras.runs.trained_data import RECORDS, Digests, read_digests
 from data_pipeline.instances.masking import MASKED_FEATURES, unmask
 from data_pipeline.randomness import key_of, subkeys
 from data_pipeline.records.decoding import read_features
@@ -74,21 +74,3 @@ def training_digests(
         if all(each.info.fingerprint not in part.fingerprints for part in known):
             known.append(digests_of(each, KEPT_RECORDS))
     return Digests.merged(known)
-
-
-def check_held_out(held_out: RecordFiles, trained: Digests) -> Overlap:
-    """Compares held-out records with the training records, and reports what they share.
-
-    Raises:
-        InputError: If all records were trained on.
-    """
-    rule = (
-        "The held-out records (`eval_data`) must not all be training records, because their "
-        "score would be a training score."
-    )
-    remedy = (
-        "Build records from other documents, or omit `eval_data`: the log contains the training "
-        "loss in any case."
-    )
-    what, data = str(held_out.folder), digests_of(held_out)
-    return check_overlap(trained, data, RECORDS, what, rule, remedy)

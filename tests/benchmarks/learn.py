@@ -13,9 +13,10 @@ import yaml
 from albert_keras import recipes
 from albert_keras.formats.hugging_face_config import to_values
 from albert_keras.machine.plan import completed, suggest_config
+from albert_keras.runs.trained_data import RECORDS, check_overlap
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.strategy import build_strategy, choose_precision
-from albert_keras.training.trained_records import KEPT_RECORDS, check_held_out, digests_of
+from albert_keras.training.trained_records import KEPT_RECORDS, digests_of
 from data_pipeline.child_processes import num_processors
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
@@ -88,7 +89,8 @@ def benchmark_learn(
     training, held_out = RecordFiles(records), RecordFiles(eval_data)
     if training.info.tokenizer_digest != held_out.info.tokenizer_digest:
         raise InputError(f"`{eval_data}` must have the tokenizer of the training records.")
-    check_held_out(held_out, digests_of(training, KEPT_RECORDS))
+    trained = digests_of(training, KEPT_RECORDS)
+    check_overlap(trained, digests_of(held_out), RECORDS, str(eval_data))
     known = out / _SETTINGS
     if known.is_file():  # the model of the earlier measurements
         config = completed(config, json.loads(known.read_text(encoding="utf-8"))["config"])

@@ -86,7 +86,7 @@ def test_the_stored_baseline_is_found_without_the_files_of_the_training(
         "albert_keras.tasks.classification.task.TextTask.read", lambda *_: pytest.fail("it is gone")
     )
     # A quarter of these texts was trained on, so that there would be no verdict.
-    monkeypatch.setattr("albert_keras.tasks.evaluate.check_scored", lambda *_: None)
+    monkeypatch.setattr("albert_keras.tasks.evaluate.check_overlap", lambda *_, **__: None)
     evaluation = evaluate_task(tuned_toy.path, dev)
     assert evaluation.bag_of_words == tuned_toy.bag_of_words.scores["dev"]
     assert evaluation.verdict == verdict_of(tuned_toy)

@@ -109,7 +109,7 @@ def test_without_digests_it_is_unknown_and_they_can_be_added(partial, start, tmp
     shutil.rmtree(old / "seed-12345" / "trained_on")
     train = str(old.parent / "out-train.tsv")
     assert evaluate_task(old, train).overlap is None
-    assert f"It is unknown whether `{old}/seed-12345`" in caplog.text
+    assert "It is unknown whether the model was trained on some rows" in caplog.text
     start(old, str(partial.parent / "dev.tsv"))
     with pytest.raises(InputError, match="all 20 rows"):
         evaluate_task(old, train)

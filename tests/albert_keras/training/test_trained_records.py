@@ -9,19 +9,13 @@ from albert_keras.cli import main
 from albert_keras.dry_run import dry_run
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.log_file import read_evaluations
-from albert_keras.runs.run import Run
-from albert_keras.runs.trained_data import RECORDS, check_scored
+from albert_keras.runs.trained_data import RECORDS, check_overlap, read_digests
 from albert_keras.serving.export.model_card import model_card
 from albert_keras.serving.export.source import open_source
 from albert_keras.training import trained_records
 from albert_keras.training.evaluate import evaluate
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.trained_records import (
-    check_held_out,
-    digest_features,
-    digests_of,
-    training_digests,
-)
+from albert_keras.training.trained_records import digest_features, digests_of, training_digests
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.records.decoding import read_features
@@ -42,6 +36,10 @@ def build(tiny_tokenizer, tiny_data_config, tmp_path_factory):
 @pytest.fixture
 def run(tiny_run, tmp_path):
     return shutil.copytree(tiny_run, tmp_path / "run")
+
+
+def compared(folder, trained):
+    return check_overlap(trained, digests_of(RecordFiles(folder)), RECORDS, str(folder))
 
 
 def test_the_records_of_the_training_are_refused(tiny_records, tiny_training, tmp_path):
@@ -89,8 +87,7 @@ def test_without_digests_it_is_unknown_and_they_can_be_added(
     assert "It is unknown whether the model was trained on some of them." in card
     assert "held-out" not in card
     assert pretrain(tiny_records, run, tiny_training).resumed_from == 12
-    digests = digests_of(RecordFiles(mixed_records))
-    assert check_scored(Run.open(run), RECORDS, digests, "mixed", False).normalised > 0
+    assert compared(mixed_records, read_digests(run, RECORDS)).normalised > 0
 
 
 def test_records_of_the_initial_weights_count(
@@ -100,7 +97,7 @@ def test_records_of_the_initial_weights_count(
     trained = training_digests([RecordFiles(held_out_records)], tmp_path / "run", initial)
     assert len(trained.fingerprints) == 2
     with pytest.raises(InputError, match="all 696 records"):
-        check_held_out(RecordFiles(tiny_records), trained)
+        compared(tiny_records, trained)
 
 
 def test_of_many_records_a_sample_is_kept(
@@ -109,11 +106,11 @@ def test_of_many_records_a_sample_is_kept(
     monkeypatch.setattr(trained_records, "KEPT_RECORDS", 512)
     trained = training_digests([RecordFiles(tiny_records)], tmp_path)
     assert len(trained.values) <= 512 and trained.is_sample
-    overlap = check_held_out(RecordFiles(mixed_records), trained)
+    overlap = compared(mixed_records, trained)
     assert overlap.is_estimate and 0 < overlap.normalised < overlap.rows
-    assert check_held_out(RecordFiles(held_out_records), trained).normalised == 0
+    assert compared(held_out_records, trained).normalised == 0
     with pytest.raises(InputError, match="all 696 records"):
-        check_held_out(RecordFiles(tiny_records), trained)
+        compared(tiny_records, trained)
 
 
 def test_another_token_is_another_text(tiny_records):
