@@ -11,13 +11,13 @@ import keras
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.weight_count import model_line
 from albert_keras.optimization.config import AUTO_RULE
+from albert_keras.report import count_of, number_text
 from albert_keras.runs.curves import draw_curves
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.trained_data import RECORDS, check_overlap, save_digests
 from albert_keras.training.build import should_skip_padding
 from albert_keras.training.cluster import barrier, noticing_lost_workers, num_workers
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.epoch_report import report_epochs
 from albert_keras.training.evaluate import ScoreHeldOut
 from albert_keras.training.fitting import compilation, create_or_resume, fit, report_loaded
 from albert_keras.training.record_source import RecordSource, log_frequencies
@@ -195,7 +195,20 @@ def _log_begin(context, config, albert_config, records, stages, staged):
         records.info.max_seq_length,
     )
     if context.first_step == 0 and config.training.time_budget is None:
-        report_epochs(config.training, stages, staged)
+        _log_epochs(config.training, stages, staged)
+
+
+def _log_epochs(training, stages, staged):
+    """Logs how often each stage passes over its records."""
+    for number, stage in enumerate(stages):
+        steps, name = training.steps, ""
+        if staged is not None:
+            steps = staged.plan.ends[number] - staged.plan.start_of(number)
+            name = f"stage {number + 1} of {len(stages)}: "
+        batch_size = stage.training.batch_size
+        epochs = number_text(steps * batch_size / len(stage.records), 2)
+        shown = count_of(steps, "step")
+        logger.info("%s%s of %d records: %s epochs", name, shown, batch_size, epochs)
 
 
 def _check_folder(out, strategy, lock):

@@ -1,6 +1,5 @@
 """The log of a run: one JSON line per report, TensorBoard, a line on the screen."""
 
-import bisect
 import json
 import logging
 import math
@@ -20,8 +19,8 @@ from data_pipeline.progress import UPDATE, State, format_duration, log_state
 
 logger = logging.getLogger(__name__)
 
-#: A line appears in a log file at least this often during training, and on a terminal.
-_SECONDS_BETWEEN_LINES, _SECONDS_BETWEEN_UPDATES = 8, 0.5
+#: Seconds between two lines in a log file, and two updates of a terminal.
+_BETWEEN_LINES, _BETWEEN_UPDATES = 8, 0.5
 
 _ON_SCREEN = (
     ("loss", "loss", ".3f"),
@@ -72,7 +71,6 @@ class Report(keras.callbacks.Callback):
         self.peak_flops = peak_flops
         self._waited = waited
         self._plan = plan if plan is not None and len(plan) > 1 else None
-        self._begin_times(progress.step)
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
         """Begins to report a stage, whose steps differ from those before.
@@ -82,15 +80,7 @@ class Report(keras.callbacks.Callback):
             flops_per_step: Useful operations, see `training_flops`.
         """
         self.positions_per_step, self.flops_per_step = positions_per_step, flops_per_step
-        self._begin_times(self.progress.step)
-
-    def _begin_times(self, step):
-        """Forgets the times of the stage before."""
-        self._first_of_stage = self._last_pause = step
-        self._moments: list[_Moment] = []  # after the first execution
-        #: Seconds of scorings, saves and other callbacks between the steps, and the longest.
-        self._pauses, self._longest_pause = 0.0, 0.0
-        self._stepped: float | None = None  # when the newest execution ended
+        self._stage_start: _Moment | None = None  # after the first execution, which builds a graph
 
     def on_train_begin(self, logs=None):
         if not self.writes:
@@ -102,16 +92,7 @@ class Report(keras.callbacks.Callback):
         # The metrics are restored: they may include steps of an earlier process.
         self._interval_start = log[-1]["step"] if log else 0
         self._rates_start = self._moment()
-        self._shown = self._updated = self._reported = self._rates_start.seconds
-
-    def on_train_batch_begin(self, batch, logs=None):
-        if self._stepped is None:
-            return
-        pause = time.monotonic() - self._stepped
-        self._pauses += pause
-        if pause >= self._longest_pause / 2:
-            self._longest_pause = max(pause, self._longest_pause)
-            self._last_pause = self.progress.step
+        self._shown = self._reported = self._rates_start.seconds
 
     def on_train_batch_end(self, batch, logs=None):
         before = self.progress.before
@@ -119,7 +100,7 @@ class Report(keras.callbacks.Callback):
         if self._plan is not None:
             is_due |= self.progress.step >= self._plan.ends[self._plan.number_at(before)]
         if self.writes:
-            self._update(logs if is_due else None, is_first=before == self._first_of_stage)
+            self._update(logs if is_due else None)
         if is_due:
             self.model.reset_metrics()
 
@@ -127,26 +108,22 @@ class Report(keras.callbacks.Callback):
         if self.writes:
             self._tensorboard.close()
 
-    def _update(self, logs, is_first):
-        now = self._moment()
-        self._stepped = now.seconds
-        if not self._moments or now.seconds - self._moments[-1].seconds >= 1:
-            self._moments.append(now)
-        position = self._position()
+    def _update(self, logs):
+        now, position = self._moment(), self._position()
+        is_first = self._stage_start is None
+        if is_first:
+            self._stage_start = now
+        is_shown = logger.isEnabledFor(UPDATE)
         if logs is not None:
             self._report({name: float(value) for name, value in logs.items()}, now, position)
         elif is_first:
             seconds = format_duration(now.seconds - self._reported)
             logger.info("step %s done after %s, the graph is built", position, seconds)
-        elif now.seconds > self._shown + _SECONDS_BETWEEN_LINES:
-            log_state(logger, logging.INFO, self._state(now, position))
+        elif now.seconds > self._shown + (_BETWEEN_UPDATES if is_shown else _BETWEEN_LINES):
+            log_state(logger, UPDATE if is_shown else logging.INFO, self._state(now, position))
         else:
-            if now.seconds > self._updated + _SECONDS_BETWEEN_UPDATES:
-                self._updated = now.seconds
-                if logger.isEnabledFor(UPDATE):
-                    log_state(logger, UPDATE, self._state(now, position))
             return
-        self._shown = self._updated = now.seconds
+        self._shown = now.seconds
         if logs is not None or is_first:
             self._rates_start = now
 
@@ -207,7 +184,7 @@ class Report(keras.callbacks.Callback):
         return rates | {"seconds": now.seconds - self._reported}
 
     def _moment(self):
-        return _Moment(self.progress.step, time.monotonic(), self._waited(), self._pauses)
+        return _Moment(self.progress.step, time.monotonic(), self._waited())
 
     def _state(self, now, position):
         seconds = self._eta(now)
@@ -215,40 +192,29 @@ class Report(keras.callbacks.Callback):
         if self._budget is not None:
             done = round(self._budget.seconds_used), round(self._budget.seconds)
             return State(text, "training", *done, "seconds", 1.0, seconds)
-        pace = self._seconds_per_step(now)
+        pace, last_step = self._seconds_per_step(now), self.progress.last_step
         rate = 1 / pace if pace else 0.0
-        return State(text, "training", now.step, self.progress.last_step, "steps", rate, seconds)
+        return State(text, "training", now.step, last_step, "steps", rate, seconds)
 
     def _eta(self, now):
         """Returns the remaining seconds; None if they are unknown."""
         if self._budget is not None:
             return max(self._budget.seconds - self._budget.seconds_used, 0.0)
-        pace = self._seconds_per_step(now)
-        steps = self.progress.last_step - now.step
-        alike = steps if self._plan is None else self._plan.steps_ahead(now.step)
-        # Scorings and saves come after equally many steps; those since the last one have none yet.
-        pauses = self._pauses / max(self._last_pause - self._first_of_stage, 1)
-        return None if pace is None else pace * alike + pauses * steps
+        pace, steps = self._seconds_per_step(now), self.progress.last_step - now.step
+        if self._plan is not None:
+            steps = self._plan.steps_ahead(now.step)
+        return None if pace is None else pace * steps
 
     def _seconds_per_step(self, now):
-        """Returns the mean over the later half of the stage so far, without saves and scorings."""
-        half = (self._moments[0].in_steps + now.in_steps) / 2
-        later = bisect.bisect_right(self._moments, half, key=lambda moment: moment.in_steps)
-        start = self._moments[later - 1]
-        steps = now.step - start.step
-        return (now.in_steps - start.in_steps) / steps if steps else None
+        """Returns the mean over the stage so far, scorings and saves included."""
+        steps = now.step - self._stage_start.step
+        return (now.seconds - self._stage_start.seconds) / steps if steps else None
 
 
 class _Moment(NamedTuple):
     step: int
     seconds: float
     waited: float | None
-    pauses: float
-
-    @property
-    def in_steps(self) -> float:
-        """Seconds without the pauses between steps."""
-        return self.seconds - self.pauses
 
 
 def _duration(seconds):

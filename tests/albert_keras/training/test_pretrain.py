@@ -1,7 +1,6 @@
 """Records become a run, and a run goes on as itself or not at all."""
 
 import json
-import math
 import os
 import re
 import shutil
@@ -13,8 +12,7 @@ import tensorflow as tf
 
 from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run import Run
-from albert_keras.training.epoch_report import report_epochs
-from albert_keras.training.pretrain import pretrain
+from albert_keras.training.pretrain import _log_epochs, pretrain
 from albert_keras.training.record_source import log_frequencies
 from albert_keras.training.stages import Stage, stages_of
 from data_pipeline.building.build import build_records
@@ -53,16 +51,11 @@ def test_checkpoints_carry_the_reference_names(tiny_run):
     assert tensors["cls/seq_relationship/output_weights"].shape == (2, 32)
 
 
-def test_too_many_epochs_are_said_with_a_proposal(tiny_records, tiny_training, caplog):
+def test_the_passes_over_the_records_are_said(tiny_records, tiny_training, caplog):
     caplog.set_level("INFO")
-    training = tiny_training.training.replace(steps=100_000)
-    stage = Stage(RecordFiles(tiny_records), training)
-    report_epochs(training, [stage], None)
-    [line] = [line for line in caplog.messages if line.startswith("100,000 steps of ")]
-    [warning] = [line for line in caplog.messages if "More than 100 epochs rarely help" in line]
-    records, batch = len(stage.records), training.batch_size
-    assert line == f"100,000 steps of {batch} records: {100_000 * batch / records:,.0f} epochs"
-    assert f"`steps={math.ceil(40 * records / batch)}` for 40 epochs" in warning
+    stage = Stage(RecordFiles(tiny_records), tiny_training.training.replace(batch_size=32))
+    _log_epochs(stage.training.replace(steps=100_000), [stage], None)
+    assert caplog.messages == ["100,000 steps of 32 records: 4,598 epochs"]
 
 
 def test_a_finished_run_is_left_alone(tiny_run, tiny_records, tiny_training):
