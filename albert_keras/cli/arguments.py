@@ -8,7 +8,7 @@ from pathlib import Path
 
 from albert_keras import recipes
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.training.loop_config import drop_steps, fit_warmup
+from albert_keras.training.loop_config import drop_steps
 from data_pipeline.errors import InputError, Mistake
 
 
@@ -49,8 +49,6 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
             raise InputError(f"`--set {assignment}` {error}") from error
     if "training.epochs" in assigned and "training.steps" not in assigned:
         drop_steps(values)
-    if "training.steps" in assigned and "optimizer.warmup_steps" not in assigned:
-        fit_warmup(values, assigned["training.steps"][0])
     for key, (value, assignment) in assigned.items():
         section = values
         *path, last = key.split(".")

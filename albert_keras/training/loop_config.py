@@ -1,6 +1,5 @@
 """Configuration of a training loop, whatever the model learns."""
 
-import logging
 from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
@@ -10,8 +9,6 @@ from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_LONG_INTEGER
 from data_pipeline.progress import parse_duration
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, options_of, setting
-
-logger = logging.getLogger(__name__)
 
 #: Where training runs; `strategy.py` explains each of them.
 STRATEGIES = ("auto", "tpu", "mirrored", "multiworker", "single")
@@ -50,9 +47,7 @@ class RunConfig(Settings):
             name: dict(section or {}) if name in sections else () if section is None else section
             for name, section in values.items()
         }
-        if flags.get("steps") is not None:
-            fit_warmup(values, flags["steps"])
-        elif flags.get("epochs") is not None:
+        if flags.get("epochs") is not None and flags.get("steps") is None:
             drop_steps(values)
         options = options_of(cls)
         for keyword, value in flags.items():
@@ -74,29 +69,6 @@ def drop_steps(values: dict[str, Any]):
     training = values.get("training")
     if isinstance(training, dict):
         training.pop("steps", None)
-
-
-def fit_warmup(values: dict[str, Any], steps: Any):
-    """Scales the warm-up of a recipe, in place, if the run is to be shorter than the warm-up.
-
-    Args:
-        values: dict of section -> dict. `training.steps` is the length that the warm-up of
-            `optimizer.warmup_steps` was chosen for; without both of them nothing changes.
-        steps: int. Length of the run. Anything else is left to the validation of the settings.
-    """
-    training, optimizer = values.get("training"), values.get("optimizer")
-    if not isinstance(training, dict) or not isinstance(optimizer, dict):
-        return
-    planned, warmup = training.get("steps"), optimizer.get("warmup_steps")
-    if not all(type(number) is int and number > 0 for number in (planned, warmup, steps)):
-        return
-    if steps < warmup <= planned:
-        scaled = warmup * steps // planned
-        optimizer["warmup_steps"] = scaled
-        logger.info(
-            "The warm-up of %s of %s steps is scaled to %s of %s steps.",
-            *(f"{number:,}" for number in (warmup, planned, scaled, steps)),
-        )
 
 
 class LoopConfig(Settings):

@@ -87,20 +87,22 @@ def small(words: list[str]) -> list[str]:
     """Returns the arguments of `albert-keras` with small values."""
     name = next((key for key in reversed(_SMALL) if words[: len(key.split())] == key.split()), "")
     values, changed, seen = _SMALL.get(name, {}), [], set()
-    words = iter(words)
-    for word in words:
+    rest = iter(words)
+    for word in rest:
         changed.append(word)
         if word in values:
             seen.add(word)
-            tiny = f"{next(words).partition('-')[0]}-tiny"
+            tiny = f"{next(rest).partition('-')[0]}-tiny"
             changed.append(values[word].replace("TINY", tiny))
         elif word == "--set":
-            key, _, value = next(words).partition("=")
+            key, _, value = next(rest).partition("=")
             changed.append(f"{key}={_SETTINGS.get(key, value)}")
     if "--steps" in seen or "--dry-run" in changed:
         seen |= {"--epochs"}
     if "--dry-run" in changed and "--out" in changed:  # not the run of an earlier page
         changed[changed.index("--out") + 1] += "-dry"
+    if name == "pretrain" and "--config" in words:  # a recipe warms up for longer
+        changed += ["--set", "optimizer.warmup_steps=1"]
     added = [word for word in _ADDED.get(name, ()) if word not in seen]
     return changed + [part for word in added for part in (word, values[word])]
 

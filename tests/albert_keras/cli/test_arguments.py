@@ -37,17 +37,6 @@ def test_assignments_are_nested_yaml_values(tmp_path):
     assert values == {"training": {"steps": 5}, "model": {"size": "albert-tiny"}}
 
 
-def test_a_shorter_run_scales_the_warm_up_of_a_recipe(caplog):
-    caplog.set_level("INFO")
-    values = read_values("continue", ["training.steps=500"])
-    assert values["optimizer"]["warmup_steps"] == 30 and values["training"]["steps"] == 500
-    assert "The warm-up of 750 of 12,500 steps is scaled to 30 of 500 steps." in caplog.text
-    # A warm-up that fits, or that is given too, stays.
-    assert read_values("continue", ["training.steps=750"])["optimizer"]["warmup_steps"] == 750
-    both = ["training.steps=500", "optimizer.warmup_steps=600"]
-    assert read_values("continue", both)["optimizer"]["warmup_steps"] == 600
-
-
 def test_epochs_replace_the_steps_of_a_recipe():
     recipe = read_values("sst-2", kind="finetuning")["training"]
     values = read_values("sst-2", ["training.epochs=1"], kind="finetuning")["training"]

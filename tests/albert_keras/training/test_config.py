@@ -2,7 +2,6 @@
 
 import pytest
 
-from albert_keras.cli.arguments import read_values
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.settings import SettingsError
 
@@ -30,12 +29,6 @@ def test_optimizer_and_rate_follow_model_and_batch_unless_given(flags, given, na
     assert (config.optimizer.name, config.optimizer.beta_2) == (name, beta_2)
     assert config.optimizer.lr == pytest.approx(lr)
     assert config.resolved("mixed_bfloat16") == config
-
-
-@pytest.mark.parametrize("steps, warmup", [(100, 6), (750, 750)])
-def test_fewer_steps_than_the_warm_up_of_a_recipe_scale_it(steps, warmup):
-    config = PretrainingConfig.of(read_values("continue"), steps=steps)
-    assert (config.training.steps, config.optimizer.warmup_steps) == (steps, warmup)
 
 
 def test_stages_survive_the_record_of_a_run():
