@@ -22,6 +22,7 @@ def serve(
     model: Annotated[list[Path], Argument(metavar="MODEL...")],
     host: str = "127.0.0.1",
     port: Annotated[int, Option(min=0, max=65535)] = 8501,
+    allow_host: Annotated[list[str] | None, Option(metavar="NAME")] = None,
 ):
     """Serve exported models on this computer: a web page and REST.
 
@@ -39,13 +40,15 @@ def serve(
     Args:
       model: Exported model or name of a shipped one, whose newest version is served; one version of
         a model; or a folder of models.
-      host: Address to listen on.
+      host: IP address to listen on.
       port: Port; 0 selects a free one.
+      allow_host: A name by which clients may address the server, besides its own address; may be
+        repeated. 0.0.0.0 and :: need one.
     """
     as_json, logs_requests = context.params["as_json"], context.params["verbose"]
     from albert_keras.serving.local.local_server import LocalServer
 
-    with LocalServer(model, host, port, access_log=logs_requests) as server:
+    with LocalServer(model, host, port, logs_requests, allow_host or ()) as server:
         finish()  # an idle server prints nothing
         if logs_requests:
             logging.basicConfig(format="%(asctime)s %(message)s")

@@ -1,6 +1,7 @@
 """A server of exported models for this computer: a page, and REST routes of the model server."""
 
 import asyncio
+import ipaddress
 import json
 import logging
 import mimetypes
@@ -8,14 +9,13 @@ import re
 import socket
 from collections.abc import Iterable
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import anyio
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -32,8 +32,6 @@ logger = logging.getLogger(__name__)
 
 #: Default address; the port is the one of `tensorflow_model_server`.
 HOST, PORT = "127.0.0.1", 8501
-#: Names by which clients address a server that other computers cannot reach.
-_LOCAL_NAMES = ("127.0.0.1", "localhost")
 #: Seconds for the answers in progress when the server is stopped, and those until it ends.
 _ANSWERING_SECONDS, _DRAINING_SECONDS = 9, 10
 #: Maximum number of bytes of the body of a request, and of seconds in which it must arrive.
@@ -78,9 +76,12 @@ class LocalServer(uvicorn.Server):
     Args:
         models: Folders of exported models, whose newest version is served under the name of the
             folder, folders of one version, names of shipped models, or folders of several models.
-        host: Address to listen on.
+        host: IP address to listen on.
         port: 0 takes a free one.
         access_log: Whether to log each request, as `uvicorn.access`.
+        allow_host: Names besides its own address by which clients may address the server. It
+            answers no request for another name, which may be that of a page of another site.
+            `0.0.0.0` and `::` are no names, and need at least one.
 
     Attributes:
         models: dict of name -> ServedModel.
@@ -89,7 +90,7 @@ class LocalServer(uvicorn.Server):
 
     Raises:
         InputError: If there is no export, it uses operations that are not allowed, a name is not
-            valid in an address or is given twice, or the address is in use or invalid.
+            valid in an address or is given twice, or an address is in use, invalid or has no name.
     """
 
     def __init__(
@@ -98,7 +99,9 @@ class LocalServer(uvicorn.Server):
         host: str = HOST,
         port: int = PORT,
         access_log: bool = False,
+        allow_host: Iterable[str] = (),
     ):
+        names = _names_of(host, allow_host)
         folders = find_exports(models)
         self._socket = _listen(host, port)  # before models are loaded, as the port may be in use
         try:
@@ -111,17 +114,14 @@ class LocalServer(uvicorn.Server):
         except BaseException:
             self._socket.close()
             raise
-        is_local = host in _LOCAL_NAMES
-        if not is_local:
+        if not ipaddress.ip_address(host).is_loopback:
             logger.warning(
-                "Other computers can reach %s, but this server is intended for one computer. To "
-                "serve other computers, see `albert-keras server-kit`.",
-                host,
+                "Other computers can reach this server, which is intended for one computer. To "
+                "serve other computers, see `albert-keras server-kit`."
             )
-        name = f"[{host}]" if ":" in host else host
-        self.url = f"http://{name}:{self._socket.getsockname()[1]}/"
+        self.url = f"http://{names[0]}:{self._socket.getsockname()[1]}/"
         config = uvicorn.Config(
-            _build_app(self.models, _LOCAL_NAMES if is_local else ("*",)),
+            _build_app(self.models, names),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -179,6 +179,34 @@ def find_exports(models: Iterable[str | Path]) -> dict[str, Path]:
     return found
 
 
+def _names_of(host, others):
+    """Returns the names by which clients may address a server, the one of its page first."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError as error:
+        raise InputError(
+            f"`host` must be an IP address, such as {HOST}. Received: {host}."
+        ) from error
+    names = []
+    if not address.is_unspecified:
+        names.append(f"[{address}]" if address.version == 6 else str(address))
+    if host == HOST:
+        names.append("localhost")
+    for name in others:
+        if not re.fullmatch(r"[\w.-]+|\[[\da-fA-F:.]+\]", name, re.A):
+            raise InputError(
+                "`allow_host` must be names or addresses without a port, such as `box.example` or "
+                f"`[fd00::5]`. Received: {name}."
+            )
+        names.append(name)
+    if not names:
+        raise InputError(
+            f"A server at {host} answers requests for the names in `allow_host` alone, such as "
+            "`box.example`. Received: none."
+        )
+    return [name.lower() for name in names]
+
+
 def _listen(host, port):
     """Returns a socket that listens on an address."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -191,8 +219,8 @@ def _listen(host, port):
         ) from error
 
 
-def _build_app(models, hosts):
-    """Returns the ASGI application; `hosts` are the names by which clients may address it."""
+def _build_app(models, names):
+    """Returns the ASGI application; `names` are those by which clients may address it."""
     descriptions = [model.describe() for model in models.values()]
     page = _Page(packages=[("albert_keras.serving.local", "page")])
     at_a_time = anyio.CapacityLimiter(_AT_A_TIME)
@@ -237,7 +265,7 @@ def _build_app(models, hosts):
             Route("/v1/models", list_routes),
             Route("/v1/{path:path}", rest, methods=["GET", "POST"]),
         ],
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
+        middleware=[Middleware(_KnownHost, names=names)],
         exception_handlers={
             HTTPException: lambda request, error: _error(
                 error.detail, error.status_code, error.headers
@@ -254,7 +282,7 @@ def _build_app(models, hosts):
 def _check_sender(request):
     """Refuses what pages of other sites can send: a browser says where a request comes from."""
     origin = request.headers.get("origin")
-    if origin is not None and urlsplit(origin).netloc != request.headers.get("host"):
+    if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
         raise HTTPException(403, f"Pages of {origin[:200]} must not send requests here.", _CLOSE)
     kind = request.headers.get("content-type", "")
     if request.method == "POST" and kind.partition(";")[0].strip().lower() != "application/json":
@@ -272,6 +300,21 @@ async def _read_body(request):
                 raise HTTPException(413, limit, _CLOSE)
         return body
     raise HTTPException(408, f"A body must arrive within {_SENDING_SECONDS} seconds.", _CLOSE)
+
+
+class _KnownHost:
+    """Refuses requests for other names: a page of another site may bind its own to this address."""
+
+    def __init__(self, app, names):
+        self._app, self._names = app, names
+
+    async def __call__(self, scope, receive, send):
+        host = Headers(scope=scope).get("host", "")
+        app = self._app
+        if re.sub(r":\d*$", "", host).lower() not in self._names:
+            rule = f"This server is addressed by {' or '.join(self._names)}"
+            app = _error(f"{rule}, and by what `--allow-host` names. Received: {host[:200]}.", 400)
+        await app(scope, receive, send)
 
 
 class _Connection(H11Protocol):

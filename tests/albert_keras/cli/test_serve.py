@@ -24,8 +24,8 @@ def served(monkeypatch):
         url = "http://127.0.0.1:8501/"
         models = {"books": SimpleNamespace(name="books", version=3)}
 
-        def __init__(self, *arguments, access_log):
-            calls.append((*arguments, access_log))
+        def __init__(self, *arguments):
+            calls.append(arguments)
             self.before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
 
         def __enter__(self):
@@ -44,10 +44,10 @@ def served(monkeypatch):
 
 
 def test_the_address_is_printed(served, capsys):
-    assert main(["serve", "a", "b", "--port", "0"]) == 0
-    ((models, host, port, access_log),) = served
+    assert main(["serve", "a", "b", "--port", "0", "--allow-host", "box"]) == 0
+    ((models, *others),) = served
     assert [str(model) for model in models] == ["a", "b"]
-    assert (host, port, access_log) == ("127.0.0.1", 0, False)
+    assert others == ["127.0.0.1", 0, False, ["box"]]
     first, second = capsys.readouterr().out.splitlines()
     assert first == "serving books (version 3): http://127.0.0.1:8501/"
     assert second == "A version that appears later, and a change of a folder, needs a new start."

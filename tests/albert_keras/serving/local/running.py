@@ -14,9 +14,9 @@ PREDICT = "/v1/models/books:predict"
 
 
 @contextlib.contextmanager
-def running(models):
+def running(models, host="127.0.0.1", **options):
     """Yields a LocalServer that answers, on a port that was free."""
-    with LocalServer(models, port=0) as server:
+    with LocalServer(models, host, 0, **options) as server:
         thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         while not server.started:
@@ -41,10 +41,10 @@ class Answer(NamedTuple):
         return json.loads(self.body)["error"]
 
 
-def ask(server, method, path, body=None, headers=None):
+def ask(server, method, path, body=None, headers=None, address="127.0.0.1"):
     """Sends one request to a LocalServer by a connection of its own, and returns the Answer."""
     port = urllib.parse.urlsplit(server.url).port
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = http.client.HTTPConnection(address, port, timeout=20)
     try:
         connection.request(method, path, body, headers or {})
         response = connection.getresponse()

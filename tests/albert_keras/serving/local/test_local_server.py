@@ -3,7 +3,6 @@
 import contextlib
 import gc
 import json
-import logging
 import resource
 import shutil
 import socket
@@ -97,7 +96,6 @@ def test_other_paths_do_not_exist(server, path):
 
 def test_requests_that_the_server_does_not_take_are_refused(server):
     assert ask(server, "PUT", PREDICT).status == 405
-    assert ask(server, "GET", STATUS, headers={"Host": "evil.example"}).status == 400
     answer = predict(server, {"instances": ["a" * MAX_BODY_BYTES]})
     assert answer.status == 413 and "at most 1048576 bytes" in answer.error
     answer = predict(server, {"instances": ["a"] * 65})
@@ -166,7 +164,8 @@ def test_the_page_of_another_site_cannot_ask(server):
         answer = ask(server, "POST", PREDICT, body, {"Content-Type": kind})
         assert answer.status == 415 and "must be `application/json`" in answer.error
     own, json_type = server.url.rstrip("/"), {"Content-Type": "application/json; charset=utf-8"}
-    for origin, status in [(own, 200), ("http://evil.example", 403), ("null", 403)]:
+    others = ["http://evil.example", "null", "http://[::1", ""]
+    for origin, status in [(own, 200), *((other, 403) for other in others)]:
         headers = json_type | {"Origin": origin}
         assert ask(server, "POST", PREDICT, body, headers).status == status
         assert ask(server, "GET", STATUS, headers=headers).status == status
@@ -272,14 +271,52 @@ def test_a_taken_port_is_reported_before_models_are_loaded(contract_export):
         port = other.getsockname()[1]
         with pytest.raises(InputError, match=f"`port` a free port.*{port}"):
             LocalServer([contract_export], port=port)
-    with pytest.raises(InputError, match="`host` must be an address of this computer"):
-        LocalServer([contract_export], host="192.0.2.1", port=0)
 
 
-def test_an_address_for_others_causes_a_warning(contract_export, caplog):
-    with caplog.at_level(logging.WARNING), LocalServer([contract_export], "0.0.0.0", 0):
-        pass
-    assert "Other computers can reach 0.0.0.0" in caplog.text
+@pytest.mark.parametrize(
+    "host, allowed, names, page",
+    [
+        ("127.0.0.1", [], ["127.0.0.1", "localhost", "LOCALHOST"], "127.0.0.1"),
+        ("127.0.0.2", [], ["127.0.0.2"], "127.0.0.2"),
+        ("::1", [], ["[::1]"], "[::1]"),
+        ("127.0.0.1", ["box"], ["127.0.0.1", "localhost", "box"], "127.0.0.1"),
+        ("0.0.0.0", ["Box.example", "[fd00::5]"], ["box.example", "[fd00::5]"], "box.example"),
+    ],
+)
+def test_only_requests_for_its_names_are_answered(
+    contract_export, caplog, host, allowed, names, page
+):
+    others = {"evil.example", "127.0.0.1", "127.0.0.2", "localhost", "[::1]", "::1", "[::1", ""}
+    with running([contract_export], host, allow_host=allowed) as server:
+        port = server.url.rpartition(":")[2].strip("/")
+        assert server.url == f"http://{page}:{port}/"
+        assert ("Other computers can reach" in caplog.text) == (host == "0.0.0.0")
+        address = host.replace("0.0.0.0", "127.0.0.1")
+        for path in ("/", "/models.json", STATUS):
+            for name in names:
+                for given in (name, f"{name}:{port}", f"{name}:80"):
+                    answer = ask(server, "GET", path, headers={"Host": given}, address=address)
+                    assert answer.status == 200, given
+            for name in others - set(names):
+                given = {"Host": name, "Origin": f"http://{name}"}
+                answer = ask(server, "GET", path, headers=given, address=address)
+                assert answer.status == 400 and f"is addressed by {page}" in answer.error
+
+
+@pytest.mark.parametrize(
+    "host, allowed, message",
+    [
+        ("localhost", [], "`host` must be an IP address, such as 127.0.0.1"),
+        ("0.0.0.0", [], "A server at 0.0.0.0 answers requests for the names in `allow_host` alone"),
+        ("::", [], "A server at :: answers requests"),
+        ("::", ["*"], "must be names or addresses without a port"),
+        ("::", ["box:80"], "must be names or addresses without a port"),
+        ("192.0.2.1", [], "`host` must be an address of this computer"),
+    ],
+)
+def test_addresses_that_cannot_be_are_refused(contract_export, host, allowed, message):
+    with pytest.raises(InputError, match=message):
+        LocalServer([contract_export], host, 0, allow_host=allowed)
 
 
 def test_models_are_found_by_folder_version_and_name(contract_export, tmp_path):
