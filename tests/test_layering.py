@@ -20,7 +20,7 @@ ROWS = (
     ("training",),
     ("tasks",),
     ("distillation",),
-    ("serving/layout", "serving/rest_client"),
+    ("serving/layout",),
     ("serving/graph", "serving/saved_model", "serving/sample_texts"),
     ("serving/task_answers", "serving/serve_check"),
     ("serving/predictor", "serving/export"),

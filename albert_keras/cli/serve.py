@@ -68,13 +68,12 @@ def serve(
 def serve_check(
     url: Annotated[str, Option("--rest", metavar="URL")],
     model: Annotated[str, Option()],
-    timeout: float = 30.0,
+    timeout: Annotated[float, Option(min=0.1, max=3600)] = 30.0,
 ):
-    """Check the answers of a model server.
+    """Check that a model server answers each signature of a model.
 
-    Use the address of the server, not of a proxy in front of it. Exit codes: 0 if all answers are
-    right; 4 if some are wrong or missing; 2 if there is no such server or model, or the input is
-    invalid.
+    Exit codes: 0 if all answers are right; 4 if some are wrong or missing; 2 if there is no such
+    server or model, or the input is invalid.
 
     Examples:
       albert-keras serve-check --rest http://127.0.0.1:8501 --model books
@@ -87,8 +86,8 @@ def serve_check(
     from albert_keras.serving.serve_check import serve_check as check_server
 
     result = check_server(url, model, timeout)
-    error = None if result.ok else typer.Exit(WRONG_ANSWERS)
-    return Output(result._asdict() | {"ok": result.ok}, result.lines, error)
+    error = typer.Exit(WRONG_ANSWERS) if result.faults else None
+    return Output(result._asdict(), result.lines, error)
 
 
 @command()
@@ -96,10 +95,10 @@ def server_kit(
     model: Path,
     folder: Annotated[Path, Option("--out")],
     name: Annotated[str | None, Option(show_default="name of its folder")] = None,
-    cores: Annotated[int | None, Option(show_default="all cores of this computer")] = None,
-    memory_gib: Annotated[int | None, Option(show_default="enough for two versions")] = None,
-    max_batch_size: int = 32,
-    rest_port: int = 8501,
+    cores: Annotated[int | None, Option(min=1, show_default="all cores of this computer")] = None,
+    memory_gib: Annotated[int | None, Option(min=1, show_default="enough for two versions")] = None,
+    max_batch_size: Annotated[int, Option(min=8)] = 32,
+    rest_port: Annotated[int, Option(min=1, max=65535)] = 8501,
 ):
     """Write the files to run tensorflow_model_server.
 

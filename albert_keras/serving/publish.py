@@ -23,6 +23,7 @@ from albert_keras.serving.graph.precision import POLICIES
 from albert_keras.serving.layout import check_model_name, new_version, size_of
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.saved_model.signatures import (
+    as_json,
     read_signatures,
     set_method_names,
     write_warm_up,
@@ -147,7 +148,7 @@ def export(
             "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
             "version": draft.version,
             "parity": parity and parity._asdict(),
-            "signatures": _describe(signatures),
+            "signatures": as_json(signatures),
             "fingerprint": fingerprint,
             "tensorflow": tf.__version__,
             "albert-keras": program_version(),
@@ -190,18 +191,6 @@ def _write_model(draft, source, module, keras_precision):
     if keras_precision != "float32":
         round_weights(draft.keras_file, keras_precision)
     return size_of(folder)
-
-
-def _describe(signatures):
-    """Returns signatures as plain JSON."""
-
-    def specs(tensors):
-        return {key: [spec.dtype.name, spec.shape.as_list()] for key, spec in tensors.items()}
-
-    return {
-        one.name: {"method": one.method, "inputs": specs(one.inputs), "outputs": specs(one.outputs)}
-        for one in signatures
-    }
 
 
 def _write_digests(draft):

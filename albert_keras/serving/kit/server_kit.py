@@ -13,8 +13,6 @@ from data_pipeline.files import check_output_folder, whole_folder
 
 #: Pinned image of the container.
 SERVER_IMAGE = "tensorflow/serving:2.15.1"
-#: Most rows of a warm-up request of an export, see `sample_requests`.
-_WARM_UP_ROWS = 8
 
 
 class _KitTemplate(Template):
@@ -42,7 +40,7 @@ def write_kit(
             shipped model.
         cores: Number of CPU cores of the server; None takes all cores of this computer.
         max_batch_size: Maximum number of rows of one call of the graph, and of one request; at
-            least 8, the rows of warm-up requests: a server rejects a version whose requests fail.
+            least 8, as warm-up requests have: a server rejects a version whose requests fail.
         memory_gib: None takes twice the sum of the largest version's size and 1 GiB, rounded up.
         rest_port: Port on loopback.
 
@@ -50,8 +48,8 @@ def write_kit(
         `folder`.
 
     Raises:
-        InputError: If the name or a number is invalid, if there is no export at `base_path`, or if
-            `folder` is not empty.
+        InputError: If the name is invalid, if there is no export at `base_path`, or if `folder` is
+            not empty.
     """
     folder, (base_path, only) = Path(folder), split_version(base_path)
     check_model_name(model_name)
@@ -65,19 +63,6 @@ def write_kit(
     if only is not None:
         policy = f"specific {{ versions: {only} }}"
     size = size_of(base_path / str(only or versions(base_path)[-1]))
-    numbers = {
-        "cores": os.cpu_count() if cores is None else cores,
-        "max_batch_size": max_batch_size,
-        "memory_gib": math.ceil(2 * (size / 2**30 + 1)) if memory_gib is None else memory_gib,
-        "rest_port": rest_port,
-    }
-    for name, number in numbers.items():
-        least = _WARM_UP_ROWS if name == "max_batch_size" else 1
-        most = 65535 if name == "rest_port" else 2**20
-        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
-            raise InputError(
-                f"`{name}` must be an int from {least} to {most}. Received: {number!r}."
-            )
     check_output_folder(folder, "folder")
     # The powers of two below the largest batch size, and that size.
     powers = [2**power for power in range(max_batch_size.bit_length())]
@@ -90,7 +75,10 @@ def write_kit(
         # A thread waits for its batch: with fewer threads than rows no batch would become full.
         "threads": 2 * max_batch_size,
         "server_image": SERVER_IMAGE,
-        **numbers,
+        "cores": cores or os.cpu_count(),
+        "max_batch_size": max_batch_size,
+        "memory_gib": memory_gib or math.ceil(2 * (size / 2**30 + 1)),
+        "rest_port": rest_port,
     }
     with whole_folder(folder) as staging:
         for template in files("albert_keras.serving.kit").joinpath("templates").iterdir():

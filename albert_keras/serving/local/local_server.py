@@ -313,7 +313,7 @@ class _KnownHost:
         app = self._app
         if re.sub(r":\d*$", "", host).lower() not in self._names:
             rule = f"This server is addressed by {' or '.join(self._names)}"
-            app = _error(f"{rule}, and by what `--allow-host` names. Received: {host[:200]}.", 400)
+            app = _error(f"{rule}; `allow_host` adds names. Received: {host[:200]}.", 400)
         await app(scope, receive, send)
 
 

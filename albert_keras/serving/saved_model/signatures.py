@@ -7,7 +7,7 @@ of `tensorflow.serving.PredictionLog`. A server refuses a file of more than 1000
 """
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from tensorflow.python.saved_model import fingerprinting_utils
 
 from albert_keras.report import shortened_value
 from albert_keras.serving.layout import EXAMPLE_FEATURES
-from albert_keras.serving.rest_client import bytes_of
 from albert_keras.serving.saved_model.server_ops import read_saved_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
@@ -85,6 +84,24 @@ def read_signatures(folder: Path) -> list[Signature]:
         for name, definition in sorted(graph.signature_def.items())
         if not name.startswith(_INTERNAL)
     ]
+
+
+def as_json(signatures: Iterable[Signature]) -> dict[str, dict[str, Any]]:
+    """Returns signatures by name, each with its method, and dtype and shape of each tensor.
+
+    The shape is None if the rank is unknown.
+    """
+
+    def specs(tensors):
+        return {
+            name: [spec.dtype.name, None if spec.shape.rank is None else spec.shape.as_list()]
+            for name, spec in tensors.items()
+        }
+
+    return {
+        one.name: {"method": one.method, "inputs": specs(one.inputs), "outputs": specs(one.outputs)}
+        for one in signatures
+    }
 
 
 def set_method_names(folder: Path) -> None:
@@ -165,7 +182,8 @@ def to_array(value: Any, spec: tf.TensorSpec) -> np.ndarray:
     TensorFlow, which ends the process if lists are nested too deeply, does not see them.
 
     Args:
-        value: Numbers, bool, str or bytes, in lists or arrays; a str becomes its bytes.
+        value: Numbers, bool, str or bytes, in lists or arrays; a str becomes UTF-8, in which lone
+            surrogates stand for undecodable bytes, as in the arguments of a command.
         spec: The input.
 
     Raises:
@@ -189,10 +207,19 @@ def to_array(value: Any, spec: tf.TensorSpec) -> np.ndarray:
             f"shape {array.shape}."
         )
     if dtype == tf.string:
-        values[:] = [bytes_of(one) if isinstance(one, str) else one for one in values]
+        values[:] = [_bytes_of(one) if isinstance(one, str) else one for one in values]
         return array
     with np.errstate(over="ignore"):
         return array.astype(dtype.as_numpy_dtype)
+
+
+def _bytes_of(text):
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"A text must be valid Unicode. It has half a surrogate pair: {ascii(text)}."
+        ) from error
 
 
 def check_signature(signature: Signature, call: Callable, tolerance: float) -> None:

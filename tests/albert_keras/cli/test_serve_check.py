@@ -3,40 +3,127 @@
 import json
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
 
 from albert_keras.cli import main
-from albert_keras.serving import serve_check
-from albert_keras.serving.serve_check import GOLDEN_CASES
+
+TEXT = {"dtype": "DT_STRING", "tensor_shape": {"dim": [{"size": "-1"}]}}
+OPTIONS = {"dtype": "DT_STRING", "tensor_shape": {"dim": [{"size": "-1"}, {"size": "-1"}]}}
+STATUS = {"model_version_status": [{"version": "7", "state": "AVAILABLE"}]}
+METHOD = "tensorflow/serving"
+SIGNATURES = {
+    "choose": {
+        "method_name": f"{METHOD}/predict",
+        "inputs": {"options": OPTIONS, "text": TEXT},
+        "outputs": {"choice": {}, "share": {}},
+    },
+    "classify": {"method_name": f"{METHOD}/classify", "inputs": {"inputs": TEXT}},
+    "__saved_model_init_op": {},
+}
 
 
-def test_all_golden_cases_are_answered_as_by_the_model_server(server, capsys):
-    assert main(["serve-check", "--rest", server.url, "--model", "books"]) == 0
-    methods = "classify", "regress"
-    skipped = [one for one in GOLDEN_CASES if one.needs in methods or one.path[1:] in methods]
-    asked = len(GOLDEN_CASES) - len(skipped)
-    assert asked > 50
-    assert capsys.readouterr().out.splitlines() == [
-        f"{server.url[:-1]}, books version 3",
-        f"golden cases: {asked} of {asked} passed",
-        f"skipped: {len(skipped)}, because the server has no classify, regress",
-    ]
-    assert main(["serve-check", "--rest", server.url, "--model", "books", "--json"]) == 0
+@pytest.fixture
+def scripted():
+    """Yields a server that gives `answers`, by the end of the path, and keeps `asked`."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self._send()
+
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            server.asked.append(body)
+            self._send(body["signature_name"])
+
+        def _send(self, name=""):
+            status, answer = server.answers.get(name or self.path.rpartition("/")[2], (404, {}))
+            content = json.dumps(answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_):
+            pass
+
+    metadata = {"metadata": {"signature_def": {"signature_def": SIGNATURES}}}
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.asked = []
+    server.answers = {
+        "books": (200, STATUS),
+        "metadata": (200, metadata),
+        "choose": (200, {"outputs": {"choice": [0, 1], "share": [0.5, 0.5]}}),
+        "classify": (200, {"results": [[], []]}),
+    }
+    server.words = ["serve-check", "--model", "books"]
+    server.words += ["--rest", f"http://127.0.0.1:{server.server_port}/"]
+    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_each_signature_is_asked_for_two_rows(scripted, capsys):
+    assert main([*scripted.words, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert result["ok"] and result["version"] == 3
-    assert [case["name"] for case in result["cases"]] == [case.name for case in GOLDEN_CASES]
+    assert (result["version"], result["answered"]) == (7, ["choose", "classify"])
+    assert result["faults"] == {} and not result["url"].endswith("/")
+    chosen, classified, refused = scripted.asked
+    texts = ["a\tb"] * 2
+    assert chosen["inputs"] == {"options": [texts] * 2, "text": texts}
+    assert classified["examples"] == [{"text": "a", "pair": "a"}] * 2
+    assert refused["signature_name"] == "an unknown signature"
 
 
-def test_a_wrong_answer_has_an_exit_code_and_is_reported(server, capsys, monkeypatch):
-    wrong = serve_check.GOLDEN_CASES[0]._replace(name="wrong", status=404)
-    monkeypatch.setattr(serve_check, "GOLDEN_CASES", (wrong,))
-    assert main(["serve-check", "--rest", server.url, "--model", "books"]) == 4
-    assert "failed: wrong: expected status 404, received 200" in capsys.readouterr().out
+@pytest.mark.parametrize(
+    "name, answer, fault",
+    [
+        ("choose", (200, {"outputs": {"choice": [0, 1]}}), "expected the outputs choice, share"),
+        ("choose", (200, {"outputs": [0, 1]}), "expected the outputs choice, share"),
+        ("choose", (200, {"outputs": {"choice": 0, "share": [1, 1]}}), "expected 2 rows of choice"),
+        ("choose", (500, {"error": "lost"}), 'answered HTTP 500: {"error": "lost"}'),
+        ("classify", (200, {"results": [1]}), "expected 2 rows of results"),
+        ("an unknown signature", (200, {}), "expected a status from 400 to 499, received 200"),
+    ],
+)
+def test_a_wrong_answer_has_an_exit_code_and_is_reported(scripted, capsys, name, answer, fault):
+    scripted.answers[name] = answer
+    assert main(scripted.words) == 4
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert last.startswith(f"failed: {name}: ") and fault in last
 
 
-def test_it_loads_no_tensorflow(server):
+@pytest.mark.parametrize(
+    "status, message",
+    [
+        ((404, {"error": "no books"}), 'answered HTTP 404: {"error": "no books"}'),
+        ((200, {"other": 1}), "answered HTTP 200"),
+        (
+            (200, {"model_version_status": [{"version": "7", "state": "END"}]}),
+            "has no version that answers",
+        ),
+    ],
+)
+def test_a_server_without_the_model_is_wrong_input(scripted, capsys, status, message):
+    scripted.answers["books"] = status
+    assert main(scripted.words) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_all_signatures_of_the_local_server_are_answered_without_tensorflow(server):
     program = (
         "import sys; from albert_keras.cli import main; words = ['--rest', sys.argv[1]]; "
-        "assert main(['serve-check', '--model', 'books', *words]) == 0; "
+        "assert main(['serve-check', '--model', 'books', *words]) == 4; "
         "assert 'tensorflow' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", program, server.url], check=True, capture_output=True)
+    run = [sys.executable, "-c", program, server.url]
+    lines = subprocess.run(run, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert lines[:2] == [
+        f"{server.url[:-1]}, books version 3",
+        "answered: not_finite, pair, predict_tokens, serving_default, single",
+    ]
+    # Two signatures of this model, as none of an export, have another number of rows.
+    assert [line.split(":")[1].strip() for line in lines[2:]] == ["scalar", "uneven"]

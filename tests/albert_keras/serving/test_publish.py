@@ -189,7 +189,7 @@ def test_a_model_from_a_preset_answers_as_its_predict(tiny_run, tmp_path):
     texts = [text for text in DIRTY if text.strip()]
     assert_alike(Predictor(tmp_path / "films").answer(texts), model.answer(texts))
     with running([tmp_path / "films"]) as server:
-        assert serve_check(server.url, "films").faults == ()
+        assert serve_check(server.url, "films").faults == {}
 
 
 @pytest.mark.slow

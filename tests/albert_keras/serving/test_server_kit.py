@@ -139,18 +139,13 @@ def test_prepared_kernels_answer_each_text_as_others_do(written, monkeypatch):
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    "options, said",
-    [
-        ({"name": "../books"}, "name of a model"),
-        ({"cores": 0}, "`cores`"),
-        ({"max_batch_size": 7}, "`max_batch_size` must be an int from 8"),
-        ({"rest_port": 65536}, "`rest_port`"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(written, tmp_path, options, said):
-    with pytest.raises(InputError, match=said):
-        written(**options)
+def test_settings_that_cannot_be_are_refused(export_folder, written, tmp_path, capsys):
+    with pytest.raises(InputError, match="name of a model"):
+        written(name="../books")
+    for option, value in (("--cores", 0), ("--max-batch-size", 7), ("--rest-port", 65536)):
+        words = ["server-kit", str(export_folder), "--out", str(tmp_path / "kit")]
+        assert main([*words, option, str(value)]) == 2
+        assert f"Invalid value for '{option}'" in capsys.readouterr().err
     assert not (tmp_path / "kit").exists()
 
 
