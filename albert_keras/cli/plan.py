@@ -1,6 +1,5 @@
 """`albert-keras plan`."""
 
-import textwrap
 from pathlib import Path
 from typing import Annotated
 
@@ -8,81 +7,72 @@ from typer import Context, Option
 
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import Corpus, CorpusFormat, refuse
-from albert_keras.report import parse_bytes
 from data_pipeline.errors import InputError
 
 #: Options that describe a text.
-_OF_TEXT = ("corpus", "corpus_size", "corpus_format", "language", "tokenizer")
+_OF_TEXT = ("corpus", "corpus_format", "language")
 
 
 @command()
 def plan(
     context: Context,
     corpus: Corpus = None,
-    corpus_size: str | None = None,
     data: Path | None = None,
-    hours: float = 8,
-    out: Annotated[Path, Option(metavar="FILE")] = Path("plan.yaml"),
+    hours: Annotated[float, Option(min=0.02, max=10_000)] = 8,
     corpus_format: CorpusFormat = "auto",
-    language: Annotated[str | None, Option(show_default="detected")] = None,
-    tokenizer: Annotated[Path | None, Option(show_default="tokenizer/ if it exists")] = None,
-    tflops: Annotated[float | None, Option(show_default="measured")] = None,
+    language: str = "en",
 ):
-    """Plan what to run on this machine: model, settings, time, memory and commands.
+    """Plan what to run on this machine: a recipe for the time, and the commands to type.
 
-    The settings are written to a file, which the last of the printed commands uses.
+    Of records that exist, a dry run also measures how many updates fit into the time, and the
+    memory that they take. With a GPU the plan is for the GPU.
 
-    Example, what a model can learn from a folder of text in one night:
+    Examples:
       albert-keras plan --corpus books/ --hours 8
-    With a GPU the plan is for the GPU, on which an update of each model is timed. What a model of
-    your choice needs is measured by a dry run of `albert-keras pretrain`.
+      albert-keras plan --data records/ --hours 8
 
     Args:
-      corpus_size: Size of the text, such as 16GB, if it is not on this machine.
       data: Folder of records to train on, instead of text.
-      hours: Hours from text to a trained model.
-      out: File of settings to write.
+      hours: Hours of training.
       language: Language code of the text.
-      tokenizer: Tokenizer to use, as for `data build`; without one, a vocabulary is planned.
-      tflops: Peak TFLOP/s of a CPU to plan for, instead of this machine.
     """
-    from albert_keras.machine.plan import PlanRequest, make_plan
-    from albert_keras.machine.plan_text import (
-        HELD_OUT,
-        plan_commands,
-        plan_lines,
-        plan_warnings,
-        write_config,
-    )
+    import tensorflow as tf
 
-    if corpus and corpus_size:
-        raise InputError("Give `--corpus` or `--corpus-size`. Received: both.")
+    from albert_keras.machine.plan import plan_for_records, plan_for_text
+
+    if (data is None) == (not corpus):
+        raise InputError("Give either `--corpus` or `--data`: the text or the records to train on.")
+    on_gpu = bool(tf.config.list_physical_devices("GPU"))
     if data is not None:
         refuse(context, _OF_TEXT, "must not be given with `--data`: records have their tokenizer.")
-    elif tokenizer is None and Path("tokenizer").is_dir():
-        tokenizer = Path("tokenizer")
-    request = PlanRequest(
-        corpus=tuple(corpus or ()),
-        corpus_format=corpus_format,
-        language=language,
-        corpus_bytes=None if corpus_size is None else parse_bytes(corpus_size, "--corpus-size"),
-        tokenizer=tokenizer and str(tokenizer),
-        data=data and str(data),
-        hours=hours,
-        tflops=tflops,
-    )
-    made = make_plan(request)
-    write_config(made, out)
-    commands, warnings = plan_commands(made, str(out)), plan_warnings(made)
-    values = made._asdict() | {"commands": commands, "warnings": warnings, "config_file": out}
+        made = plan_for_records(data, hours, on_gpu)
+    else:
+        made = plan_for_text([str(path) for path in corpus], hours, on_gpu, corpus_format, language)
+    return Output(made, lines_of(made))
 
-    def lines():
-        yield from plan_lines(made)
-        for warning in warnings:
-            yield from ("", *textwrap.wrap(f"Note: {warning}", 100, break_on_hyphens=False))
-        yield from ("", f"Commands, all in this folder; {out} has the settings:")
-        yield from (f"  {command}" for command in commands)
-        if any(HELD_OUT in command for command in commands):
-            yield f"{HELD_OUT} are files apart from the corpus, on which the model is scored."
 
-    return Output(values, lines())
+def lines_of(plan):
+    """Yields a Plan as text."""
+    from albert_keras.machine.plan import HELD_OUT
+    from albert_keras.report import bytes_text
+    from data_pipeline.progress import format_duration
+
+    device = "GPU" if plan.on_gpu else "CPU"
+    yield f"recipe for {format_duration(3600 * plan.hours)} on a {device}: {plan.recipe}"
+    if plan.vocab_size is not None:
+        yield f"vocabulary: {plan.vocab_size:,} pieces"
+    if plan.updates is not None:
+        yield (
+            f"training: {plan.updates:,} updates of {format_duration(plan.seconds_per_update)} "
+            f"see each record {plan.epochs:.2f} times"
+        )
+        yield (
+            f"memory: {bytes_text(1e6 * plan.peak_megabytes)}{' of the GPU' if plan.on_gpu else ''}"
+            f"; each checkpoint {bytes_text(1e6 * plan.checkpoint_megabytes)}"
+        )
+    yield ""
+    yield from plan.commands
+    if plan.updates is None:
+        yield ""
+        yield f"{HELD_OUT} are files apart from the corpus, on which the model is scored."
+        yield "When the records exist, `albert-keras plan --data` measures time and memory."

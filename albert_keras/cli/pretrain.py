@@ -50,7 +50,7 @@ def pretrain(
 
     Examples:
       albert-keras pretrain --data records/ --size albert-mini --steps 2000 --out runs/books
-      albert-keras pretrain --data records/ --time-budget 8h --out runs/books
+      albert-keras pretrain --data records/ --config albert-cpu-30-minutes --out runs/books
       albert-keras pretrain --data records/ --init-from runs/books --config continue \\
           --out runs/more
 
@@ -66,10 +66,6 @@ def pretrain(
     check_records(data, eval_data, *(stage.data for stage in settings.stages))
     if init_from is not None:
         init_from = detect(init_from)
-    elif settings.training.time_budget is not None:  # otherwise the weights determine the model
-        from albert_keras.machine.plan import suggest_config
-
-        settings = suggest_config(data, settings, out)
     initial = None
     if init_from is None:
         of_weights = ("from_step", "albert_config", "tokenizer")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.machine.probe import Probe, run_probe
-from albert_keras.machine.step_memory import PROCESS_BYTES, TRACE_BYTES
 from albert_keras.report import bytes_text
 from data_pipeline.tensorflow_line import (
     CUDA_FLAG,
@@ -35,7 +34,7 @@ _SHOWN = (_OURS, "tensorflow", "keras", "tensorflow-text", "sentencepiece", "num
 #: Free space below which a folder is a fault: a few checkpoints of ALBERT-base take about 1 GB.
 LEAST_DISK = 2e9
 #: Available memory that a small model needs, and that ALBERT-base needs at its usual batch sizes.
-_LEAST_MEMORY, _USUAL_MEMORY = PROCESS_BYTES + TRACE_BYTES + 300e6, 4e9
+_LEAST_MEMORY, _USUAL_MEMORY = 1e9, 4e9
 #: Instruction sets that decide the speed, the oldest first.
 _INSTRUCTIONS = ("avx", "avx2", "avx512f", "avx512_bf16", "amx_bf16")
 #: The oldest driver for CUDA 12, which every supported TensorFlow is built with.

@@ -1,7 +1,7 @@
 """Configuration of the optimizer and the learning rate, and the rules for their defaults.
 
-Every default of `--lr` is computed here: of pre-training, of the models that `plan` chooses, of
-fine-tuning and of heads on a frozen encoder. `build.py` creates the Keras optimizer.
+Every default of `--lr` is computed here: of pre-training, of fine-tuning and of heads on a frozen
+encoder. `build.py` creates the Keras optimizer.
 """
 
 import math

@@ -93,8 +93,7 @@ class PretrainingConfig(RunConfig):
 
     model: dict[str, Any] = option(
         {"size": _SIZE},
-        "Named model, such as albert-base. With a time budget on a CPU, the default is a model "
-        "that suits time and records.",
+        "Named model, such as albert-base.",
         keyword="size",
         key="size",
     )

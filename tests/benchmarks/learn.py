@@ -12,7 +12,6 @@ import yaml
 
 from albert_keras import recipes
 from albert_keras.formats.hugging_face_config import to_values
-from albert_keras.machine.plan import completed, suggest_config
 from albert_keras.runs.trained_data import RECORDS, check_overlap
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.strategy import build_strategy, choose_precision
@@ -57,7 +56,7 @@ def benchmark_learn(
     out: Path = Path("runs/benchmark-learn"),
     minutes: float = 30.0,
     model: str | None = None,
-    recipe: str | None = None,
+    recipe: str = "albert-cpu-30-minutes",
     peer_lr: list[float] = PEER_RATES,
     peer_batch_size: int = 32,
 ) -> dict:
@@ -71,9 +70,8 @@ def benchmark_learn(
         eval_data: Folder of held-out records with the same tokenizer.
         out: Folder for `curves.png`, `results.json` and the trainings.
         minutes: Training time of each, the first update included, without scoring.
-        model: Named model; None takes that of the recipe, or the one for `minutes`, see
-            `suggest_config`.
-        recipe: File of our settings, or name of a recipe; None takes the defaults of `pretrain`.
+        model: Named model; None takes that of the recipe.
+        recipe: File of our settings, or name of a recipe.
         peer_lr: Peak learning rates of the peer; the best final loss counts.
         peer_batch_size: Sequences per update of the peer.
 
@@ -84,25 +82,20 @@ def benchmark_learn(
     Raises:
         InputError: If the records do not fit together, or `out` has other settings.
     """
-    own = {} if recipe is None else yaml.safe_load(_recipe_file(recipe).read_text("utf-8"))
+    own = yaml.safe_load(_recipe_file(recipe).read_text("utf-8"))
     config = PretrainingConfig.of(own, size=model, time_budget=f"{60 * minutes:.3f}s")
     training, held_out = RecordFiles(records), RecordFiles(eval_data)
     if training.info.tokenizer_digest != held_out.info.tokenizer_digest:
         raise InputError(f"`{eval_data}` must have the tokenizer of the training records.")
     trained = digests_of(training, KEPT_RECORDS)
     check_overlap(trained, digests_of(held_out), RECORDS, str(eval_data))
-    known = out / _SETTINGS
-    if known.is_file():  # the model of the earlier measurements
-        config = completed(config, json.loads(known.read_text(encoding="utf-8"))["config"])
-    else:
-        config = suggest_config(records, config)
     precision = choose_precision(build_strategy("single"))
     resolved = config.resolved(precision, training.info.objective != "none")
     settings = {
         "records": training.info.fingerprint,
         "eval_data": held_out.info.fingerprint,
         "minutes": minutes,
-        "recipe": "default recipe" if recipe is None else Path(recipe).stem,
+        "recipe": Path(recipe).stem,
         "config": resolved.model_dump(mode="json"),
         "peer_batch_size": peer_batch_size,
         "peer_recipe": PEER_RECIPE,

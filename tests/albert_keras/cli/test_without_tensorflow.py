@@ -18,7 +18,6 @@ _COMMANDS = (
     ("data verify records", 0),
     ("export --card --out saved_models/old-topics", 0),
     ("init pretrain --out pretrain.yaml", 0),
-    ("plan --corpus-size 1GB --tflops 1 --out plan.yaml", 0),
     ("runs list .", 0),
     ("runs report finetuned", 0),
 )

@@ -1,8 +1,4 @@
-"""Times a training step on the device of this machine, for plans on a GPU.
-
-On a CPU a step takes as long as its products at a measured rate; on a GPU small models are far from
-that, so each is timed.
-"""
+"""Times a training step by the default optimizer on the device of this machine."""
 
 import time
 
@@ -11,7 +7,6 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.machine.ladder import Stage, run_settings
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.strategy import choose_precision
@@ -19,21 +14,27 @@ from albert_keras.training.strategy import choose_precision
 _STEPS = 10
 
 
-def step_seconds(config: AlbertConfig, stage: Stage) -> float:
+def step_seconds(
+    config: AlbertConfig, batch_size: int, max_seq_length: int, predictions: int
+) -> float:
     """Returns the seconds of an update: the median of ten, after the graph is built.
 
     Args:
         config: Of the model.
-        stage: Its batches.
-
-    Raises:
-        tf.errors.ResourceExhaustedError: If the batch does not fit into memory.
+        batch_size: Records of an update, without padding.
+        max_seq_length: S.
+        predictions: Predicted tokens of a record, P.
     """
-    settings = PretrainingConfig.of(run_settings(config, _STEPS, [stage]))
+    sections = {
+        "model": config.as_settings(),
+        "training": {"steps": _STEPS, "batch_size": batch_size},
+        "optimizer": {"warmup_steps": 1},
+    }
+    settings = PretrainingConfig.of(sections)
     settings = settings.resolved(choose_precision(tf.distribute.get_strategy()))
     keras.backend.clear_session()
     train = build_pretraining(settings, config).make_train_function()
-    features = _features(stage)
+    features = _features(batch_size, max_seq_length, predictions)
     seconds = []
     for _ in range(1 + _STEPS):
         started = time.perf_counter()
@@ -42,9 +43,8 @@ def step_seconds(config: AlbertConfig, stage: Stage) -> float:
     return float(np.median(seconds[1:]))
 
 
-def _features(stage):
+def _features(rows, length, predictions):
     """Returns a batch without padding, whose content does not matter for the time."""
-    rows, length, predictions = stage.batch_size, stage.max_seq_length, stage[1]
     zeros = {name: tf.zeros([rows, length], tf.int32) for name in ("input_ids", "segment_ids")}
     return zeros | {
         "input_mask": tf.ones([rows, length], tf.int32),
