@@ -13,7 +13,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 
 #: Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
@@ -99,21 +98,6 @@ def bytes_text(num_bytes: float, digits: int = 3) -> str:
         if num_bytes >= 1000**exponent:
             return f"{number_text(num_bytes / 1000**exponent, digits)} {unit}"
     return f"{num_bytes:.0f} bytes"
-
-
-def parse_bytes(text: str, name: str = "a size") -> float:
-    """Reads a size in bytes; raises InputError if it is not one, or not positive.
-
-    "12GB" and "500MB" are powers of 1000, "12GiB" of 1024. The error shows the name of the value.
-    """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kmgt]?)(i?)b", text.strip(), re.I | re.A)
-    if found is None or float(found[1]) == 0:
-        raise InputError(
-            f"`{name}` must be a size with its unit, such as 12GB, 12GiB or 500MB. "
-            f"Received: {text!r}."
-        )
-    number, unit, is_binary = found.groups()
-    return float(number) * (1024 if is_binary else 1000) ** " kmgt".index(unit.lower() or " ")
 
 
 def percent(fraction: float, digits: int = 1) -> str:

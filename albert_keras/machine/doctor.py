@@ -1,18 +1,18 @@
-"""Examines this machine part by part. Nothing here imports TensorFlow into this process."""
+"""Examines this machine: versions, memory, devices and precision."""
 
 import contextlib
+import json
 import logging
 import os
-import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.machine.probe import Probe, run_probe
 from albert_keras.report import bytes_text
+from data_pipeline.child_processes import code_command, environment
 from data_pipeline.tensorflow_line import (
     CUDA_FLAG,
     LINES,
@@ -26,28 +26,33 @@ logger = logging.getLogger(__name__)
 
 #: States of a finding. Only a fault keeps the program from working.
 OK, WARNING, FAULT = "ok", "warning", "fault"
-#: How each state is marked at the start of a line.
 _MARKS = {OK: "✔", WARNING: "⚠", FAULT: "✘"}
-_OURS = "albert-keras"
-#: Their versions are always shown.
-_SHOWN = (_OURS, "tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy", "protobuf")
-#: Free space below which a folder is a fault: a few checkpoints of ALBERT-base take about 1 GB.
-LEAST_DISK = 2e9
+#: Their versions are shown.
+_SHOWN = ("albert-keras", "tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
 #: Available memory that a small model needs, and that ALBERT-base needs at its usual batch sizes.
 _LEAST_MEMORY, _USUAL_MEMORY = 1e9, 4e9
-#: Instruction sets that decide the speed, the oldest first.
-_INSTRUCTIONS = ("avx", "avx2", "avx512f", "avx512_bf16", "amx_bf16")
-#: The oldest driver for CUDA 12, which every supported TensorFlow is built with.
-_OLDEST_DRIVER = (525, 60)
-_INSTALL = "sudo apt-get install nvidia-driver-535 && sudo reboot"
-_REINSTALL = "sudo apt-get install --reinstall nvidia-driver-535 && sudo reboot"
-_QUERY = ("--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
+#: Where XLA finds CUDA unless NVIDIA's packages contain it.
+_CUDA = Path("/usr/local/cuda/nvvm/libdevice")
+#: Runs in a process of its own, because TensorFlow may end it. Every command imports one of these.
+_PROBE = """
+import json
+import tensorflow as tf
+import albert_keras.training.pretrain, albert_keras.tasks.finetune, albert_keras.serving.predictor
+from albert_keras.training.strategy import build_strategy, choose_precision, describe_devices
+strategy = build_strategy()
+found = {
+    "devices": describe_devices(strategy),
+    "num_gpus": len(tf.config.list_physical_devices("GPU")),
+    "precision": choose_precision(strategy),
+}
+print(json.dumps(found))
+"""
 
 
 class Finding(NamedTuple):
     """One property of the machine."""
 
-    topic: str  # one or two words, such as "disk"
+    topic: str  # one or two words, such as "memory"
     state: str  # OK, WARNING or FAULT
     text: str  # a sentence or a list of facts
     fix: str | None = None  # a command, or what to do; None if there is nothing to fix
@@ -58,42 +63,16 @@ class Finding(NamedTuple):
         return shown if self.fix is None else [*shown, f"{'':13}  fix: {self.fix}"]
 
 
-def examine(
-    out: Path = Path("runs"), least_disk: float = LEAST_DISK
-) -> tuple[list[Finding], Probe]:
-    """Examines packages, processor, memory, disk, GPUs and TensorFlow; takes about 20 seconds.
-
-    Args:
-        out: Folder that runs will be written to.
-        least_disk: Free bytes that its disk needs.
-
-    Returns:
-        What was found, and what was measured.
-    """
-    findings = [python_finding(), *package_findings(), processor_finding()]
-    findings += [memory_finding(read_memory()), disk_finding(out, least_disk)]
+def examine() -> list[Finding]:
+    """Examines versions, memory, TensorFlow and GPUs; takes about 20 seconds."""
+    findings = [python_finding(), package_finding(), memory_finding()]
     logger.info("starting TensorFlow in another process")
-    probe = run_probe()
-    findings += keras_findings(probe.keras)
-    causes = any(one.state == FAULT and one.topic != "disk" for one in findings)
-    findings.append(gpu_finding(ask_driver(), probe.gpus, has_compiler=finds_compiler()))
-    return [*findings, *tensorflow_findings(probe, causes)], probe
-
-
-def tensorflow_findings(probe: Probe, is_explained: bool = False) -> list[Finding]:
-    """Judges how TensorFlow started; `is_explained` says that other faults may be the reason."""
-    found = []
-    if probe.error is not None:
-        repair = f"pip install --force-reinstall 'tensorflow=={required_line().tensorflow}'"
-        fix = "correct the faults above first" if is_explained else repair
-        found.append(Finding("TensorFlow", FAULT, f"does not work: {probe.error}", fix))
-    else:
-        text = f"imported in {probe.seconds:.1f} s; {probe.device}, precision {probe.precision}"
-        found.append(Finding("TensorFlow", OK, text))
-    if probe.peaks:
-        rates = (f"{name} {rate / 1e12:.3g} TFLOP/s" for name, rate in probe.peaks.items())
-        found.append(Finding("speed", OK, f"product of matrices: {', '.join(rates)}"))
-    return found
+    found, error = start_tensorflow()
+    if error is not None:
+        fix = "pip check names packages that are missing or have another version than is required"
+        return [*findings, Finding("TensorFlow", FAULT, f"does not work: {error}", fix)]
+    text = f"{found['devices']}, precision {found['precision']}"
+    return [*findings, Finding("TensorFlow", OK, text), gpu_finding(found["num_gpus"])]
 
 
 def python_finding(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
@@ -101,237 +80,107 @@ def python_finding(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Fi
     text = f"{'.'.join(map(str, version))}, {sys.executable}"
     if any(version[:2] in line.pythons for line in LINES):
         return Finding("Python", OK, text)
-    released = "; ".join(
-        f"TensorFlow {line.series} is released for Python "
-        + " and ".join(f"{major}.{minor}" for major, minor in line.pythons)
-        for line in LINES
-    )
-    fix = "python3.11 -m venv .venv && .venv/bin/pip install ."
-    return Finding("Python", FAULT, f"{text}; {released}", fix)
+    known = ", ".join(f"{major}.{minor}" for line in LINES for major, minor in line.pythons)
+    text = f"{text}; TensorFlow is released for Python {known}"
+    return Finding("Python", FAULT, text, "python3.11 -m venv .venv && .venv/bin/pip install .")
 
 
-def package_findings(
-    version: Callable[[str], str] = metadata.version,
-    requires: Callable[[str], list[str] | None] = metadata.requires,
-) -> list[Finding]:
-    """Compares the installed packages with what this package and TensorFlow require.
-
-    The arguments return the version and the requirements of a distribution, and raise
-    PackageNotFoundError if it is not installed.
-    """
-    try:
-        from packaging.requirements import Requirement
-    except ImportError:
-        fix = "pip install packaging"
-        return [Finding("packages", FAULT, "`packaging`, which TensorFlow needs, is missing", fix)]
-
-    faults: dict[str, Finding] = {}
-    for owner in (_OURS, "tensorflow"):
-        if _installed(owner, version) is None:
-            continue
-        for requirement in map(Requirement, requires(owner) or ()):
-            name, needed = requirement.name, f"{requirement.name}{requirement.specifier}"
-            if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
-                continue
-            found = _installed(name, version)
-            if found is None or not requirement.specifier.contains(found, prereleases=True):
-                text = f"{name} {found or 'is not'} installed, and {needed} is required"
-                fix = f"pip install '{needed}'"
-                faults.setdefault(name, Finding("packages", FAULT, text, fix))
-    shown = ((name, _installed(name, version)) for name in _SHOWN)
-    listing = ", ".join(f"{name} {found}" for name, found in shown if found)
-    findings = [*faults.values()] or [Finding("packages", OK, listing)]
-    if _installed(_OURS, version) is None:
-        text = "albert-keras is not installed as a package, so its requirements are not known"
-        findings.append(Finding("packages", WARNING, text, "pip install ."))
-    return findings
-
-
-def keras_findings(
-    loaded: str | None,
-    environ: Mapping[str, str] = os.environ,
-    line: Line | None = None,
-) -> list[Finding]:
-    """Checks which Keras is loaded; it must be that of the line, on TensorFlow.
+def package_finding(version=metadata.version, line: Line | None = None) -> Finding:
+    """Shows the versions of packages; those of TensorFlow and Keras must be of the line.
 
     Args:
-        loaded: Version of the Keras that was loaded; None if TensorFlow did not start.
-        environ: The environment of the process.
+        version: Function that returns the version of a distribution, or raises
+            PackageNotFoundError.
         line: The required versions; None takes those for this Python.
     """
-    line, found = line or required_line(), []
-    if (backend := environ.get("KERAS_BACKEND", "tensorflow")) != "tensorflow":
-        text = f"KERAS_BACKEND={backend} must be tensorflow or not set"
-        found.append(Finding("Keras", FAULT, text, "unset KERAS_BACKEND"))
-    if loaded is not None and not f"{loaded}.".startswith(f"{line.keras}."):
-        text = f"Keras {loaded} is loaded, and Keras {line.keras} is required"
-        found.append(Finding("Keras", FAULT, text, f"pip install 'keras=={line.keras}.*'"))
-    elif loaded is not None and not found:
-        found.append(Finding("Keras", OK, f"Keras {loaded}"))
-    return found
+    line, versions = line or required_line(), {}
+    for name in _SHOWN:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            versions[name] = version(name)
+    text = ", ".join(f"{name} {found}" for name, found in versions.items())
+    for name, series in (("tensorflow", line.series), ("keras", line.keras)):
+        if not f"{versions.get(name)}.".startswith(f"{series}."):
+            text = f"{name} {series} is required. Installed: {text}"
+            return Finding("packages", FAULT, text, f"pip install '{name}=={series}.*'")
+    return Finding("packages", OK, text)
 
 
-def _installed(name, version):
-    """Returns the version of an installed distribution, or None; `version` finds it."""
-    try:
-        return version(name)
-    except metadata.PackageNotFoundError:
-        return None
+def memory_finding(root: Path = Path("/")) -> Finding:
+    """Judges the memory that is available now, of the container that the program runs in.
 
-
-class Memory(NamedTuple):
-    """Memory of the machine, or of the container that the program runs in."""
-
-    total: int  # in bytes
-    available: int  # in bytes
-
-
-class Driver(NamedTuple):
-    """The answer of `nvidia-smi`."""
-
-    works: bool
-    answer: str  # what it printed, without empty lines
-
-
-def processor_finding(root: Path = Path("/")) -> Finding:
-    """Checks the instruction sets, which Linux states below `root`."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    text = f"{cores} core{'s' if cores != 1 else ''}"
-    info = root / "proc" / "cpuinfo"
-    content = info.read_text(errors="replace") if info.is_file() else ""
-    flags = next((line for line in content.splitlines() if line.startswith("flags")), "").split()
-    known = [flag for flag in _INSTRUCTIONS if flag in flags]
-    if flags and "avx" not in known:
-        text = f"{text} without AVX, which the packages of TensorFlow need"
-        version = required_line().tensorflow
-        fix = f"use another machine, or build TensorFlow {version} from source for this one"
-        return Finding("processor", FAULT, text, fix)
-    return Finding("processor", OK, f"{text}, {' '.join(known)}" if known else text)
-
-
-def read_memory(root: Path = Path("/")) -> Memory | None:
-    """Reads the memory from the files that Linux has below `root`; None if there are none."""
+    Args:
+        root: Folder that has the files in which Linux states it.
+    """
     try:
         lines = (root / "proc" / "meminfo").read_text().splitlines()
-        values = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines}
-        total, available = values["MemTotal"], values["MemAvailable"]
-    except (OSError, ValueError, KeyError, IndexError):
-        return None
+    except OSError:
+        return Finding("memory", WARNING, "the amount of memory is not known on this system")
+    values = {line.split(":")[0]: 1024 * int(line.split()[1]) for line in lines}
+    total, available = values["MemTotal"], values["MemAvailable"]
     group = root / "sys" / "fs" / "cgroup"
     with contextlib.suppress(OSError, ValueError):  # ValueError: "max", no limit
         limit = int((group / "memory.max").read_text())
         used = int((group / "memory.current").read_text())
         total, available = min(total, limit), min(available, max(limit - used, 0))
-    return Memory(total, available)
-
-
-def memory_finding(memory: Memory | None) -> Finding:
-    """Judges the memory that is available now."""
-    if memory is None:
-        return Finding("memory", WARNING, "the amount of memory is not known on this system")
-    text = f"{bytes_text(memory.available)} available of {bytes_text(memory.total)}"
-    if memory.available >= _USUAL_MEMORY:
+    text = f"{bytes_text(available)} available of {bytes_text(total)}"
+    if available >= _USUAL_MEMORY:
         return Finding("memory", OK, text)
     fix = "end other programs; albert-keras pretrain --dry-run measures what a run needs"
-    if memory.available >= _LEAST_MEMORY:
+    if available >= _LEAST_MEMORY:
         return Finding("memory", WARNING, f"{text}; only small models will fit", fix)
     text = f"{text}; a training needs at least {bytes_text(_LEAST_MEMORY)}"
     return Finding("memory", FAULT, text, fix)
 
 
-def disk_finding(folder: Path, least: float = LEAST_DISK) -> Finding:
-    """Checks the free space of the disk of an output folder, and whether it can be written to.
+def start_tensorflow(code: str = _PROBE, timeout: float = 300) -> tuple[dict, str | None]:
+    """Starts TensorFlow in a process of its own, which may fail in any way.
 
     Args:
-        folder: It need not exist; the nearest existing parent is examined.
-        least: Free bytes that are needed.
+        code: What the process runs.
+        timeout: Seconds after which it is ended.
+
+    Returns:
+        `devices`, `num_gpus` and `precision`, and None; or an empty dict and why it failed.
     """
-    parent = folder.absolute()
-    while not parent.is_dir():
-        parent = parent.parent
-    free = shutil.disk_usage(parent).free
-    text = f"{bytes_text(free)} free in `{parent}`"
-    if not os.access(parent, os.W_OK | os.X_OK):
-        fix = f"sudo chown $USER '{parent}', or choose another folder"
-        return Finding("disk", FAULT, f"`{parent}` cannot be written", fix)
-    if free < least:
-        fix = f"remove runs, see albert-keras runs list {folder}, or choose another folder"
-        return Finding("disk", FAULT, f"{text}; {bytes_text(least)} are needed", fix)
-    return Finding("disk", OK, text)
-
-
-def ask_driver(program: str = "nvidia-smi", timeout: float = 20) -> Driver | None:
-    """Asks the driver for its GPUs; None if the program is not installed."""
     try:
-        done = subprocess.run([program, *_QUERY], capture_output=True, text=True, timeout=timeout)
-    except FileNotFoundError:
-        return None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Driver(False, str(error))
-    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines() if line.strip()]
-    works = done.returncode == 0 and bool(lines) and "," in lines[0]
-    return Driver(works, "\n".join(lines) or f"exit code {done.returncode}")
+        done = subprocess.run(
+            code_command(code), env=environment(), capture_output=True, text=True, timeout=timeout
+        )
+    except subprocess.TimeoutExpired:
+        return {}, f"no result within {timeout:g} s"
+    if done.returncode == 0:
+        return json.loads(done.stdout.splitlines()[-1]), None
+    if done.returncode == -signal.SIGILL:
+        return {}, "the processor lacks instructions that TensorFlow uses"
+    last = done.stderr.strip().rpartition("\n")[2]
+    return {}, last or f"exit code {done.returncode}"
 
 
-def finds_compiler(installed: Path = Path("/usr/local/cuda")) -> bool:
-    """Returns whether XLA finds what it needs to compile for a GPU.
-
-    Args:
-        installed: Where CUDA is installed, unless NVIDIA's packages contain it.
-    """
-    if cuda_tools() is not None or CUDA_FLAG in os.environ.get(XLA_VARIABLE, ""):
-        return True
-    return (installed / "nvvm" / "libdevice").is_dir()
-
-
-def gpu_memory(driver: Driver | None) -> float | None:
-    """Returns the bytes of the smallest GPU that the driver names, or None if there is none."""
-    if driver is None or not driver.works:
-        return None
-    sizes = [line.rpartition(",")[2].split()[0] for line in driver.answer.splitlines()]
-    return min(float(size) for size in sizes) * 2**20
-
-
-def gpu_finding(
-    driver: Driver | None,
-    usable: int | None,
-    environ: Mapping[str, str] = os.environ,
-    has_compiler: bool = True,
-) -> Finding:
+def gpu_finding(num_gpus: int, program: str = "nvidia-smi") -> Finding:
     """Judges the GPUs of this machine.
 
     Args:
-        driver: Answer of `ask_driver`.
-        usable: Number of GPUs that TensorFlow can use; None if it does not start.
-        environ: The environment of the process.
-        has_compiler: Result of `finds_compiler`.
+        num_gpus: Number of GPUs that TensorFlow can use.
+        program: Asks the NVIDIA driver for its GPUs.
     """
-    if usable:
-        text = f"TensorFlow uses {usable} GPU{'s' if usable > 1 else ''}"
-        if has_compiler:
+    libraries = f"pip install 'tensorflow[and-cuda]=={required_line().tensorflow}'"
+    if num_gpus:
+        text = f"TensorFlow uses {num_gpus} GPU{'s' if num_gpus > 1 else ''}"
+        flags = os.environ.get(XLA_VARIABLE, "")
+        if cuda_tools() is not None or CUDA_FLAG in flags or _CUDA.is_dir():
             return Finding("GPU", OK, f"{text}; XLA finds `ptxas` and `libdevice`")
         text = f"{text}; XLA, which compiles training steps, finds no `ptxas` and `libdevice`"
-        fix = f"pip install 'tensorflow[and-cuda]=={required_line().tensorflow}'"
-        return Finding("GPU", WARNING, text, fix)
-    if driver is None:
-        text = f"no NVIDIA driver: everything runs on the CPU (with a GPU: {_INSTALL})"
-        return Finding("GPU", OK, text)
-    if not driver.works:
-        text = f"the NVIDIA driver is broken. nvidia-smi: {driver.answer.splitlines()[0]}"
-        fix = "sudo reboot" if "version mismatch" in driver.answer else _REINSTALL
-        return Finding("GPU", FAULT, text, fix)
-    cards = driver.answer.splitlines()
-    version = cards[0].split(",")[1].strip()
-    text = f"{len(cards)} x {cards[0].split(',')[0].strip()}, driver {version}"
-    if tuple(int(part) for part in version.split(".")[:2] if part.isdigit()) < _OLDEST_DRIVER:
-        oldest = ".".join(map(str, _OLDEST_DRIVER))
-        return Finding("GPU", FAULT, f"{text}; TensorFlow needs {oldest} or later", _INSTALL)
-    hidden = environ.get("CUDA_VISIBLE_DEVICES")
-    if hidden is not None and hidden.strip() in ("", "-1"):
-        text = f"{text}, hidden by CUDA_VISIBLE_DEVICES={hidden!r}"
+        return Finding("GPU", WARNING, text, libraries)
+    try:
+        done = subprocess.run([program, "--list-gpus"], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return Finding("GPU", OK, "no NVIDIA driver that answers: everything runs on the CPU")
+    answer = (done.stdout + done.stderr).strip().replace("\n", "; ")
+    if done.returncode != 0:
+        text = f"the NVIDIA driver does not work. nvidia-smi: {answer}"
+        return Finding("GPU", FAULT, text, "restart the machine, or install the driver again")
+    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1"):
+        text = f"{answer}, hidden by CUDA_VISIBLE_DEVICES"
         return Finding("GPU", WARNING, text, "unset CUDA_VISIBLE_DEVICES")
-    if usable is None:
-        return Finding("GPU", OK, text)
-    text = f"{text}; TensorFlow cannot use it: the CUDA libraries are missing"
-    fix = f"pip install 'tensorflow[and-cuda]=={required_line().tensorflow}'"
-    return Finding("GPU", FAULT, text, fix)
+    text = f"{answer}; TensorFlow cannot use it: CUDA libraries, or a driver 525.60 or later, lack"
+    return Finding("GPU", FAULT, text, libraries)

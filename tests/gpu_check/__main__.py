@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from albert_keras.machine.doctor import ask_driver, finds_compiler, gpu_finding
+from albert_keras.machine.doctor import gpu_finding
 from albert_keras.report import table
 from albert_keras.training.flops import training_flops
 from albert_keras.training.loop_config import COMPILED
@@ -89,8 +89,7 @@ def check_rows(started: float) -> Iterator[Row]:
 def device_rows() -> Iterator[Row]:
     """Yields what the GPU is, and whether TensorFlow and XLA find all that they need."""
     yield Row("device", f"{describe_devices()}; auto is {choose_precision(None)}")
-    number = len(tf.config.list_physical_devices("GPU"))
-    finding = gpu_finding(ask_driver(), number, has_compiler=finds_compiler())
+    finding = gpu_finding(len(tf.config.list_physical_devices("GPU")))
     yield Row("doctor", finding.text, "no warning", finding.fix is None)
 
 

@@ -9,7 +9,6 @@ import pytest
 from albert_keras import recipes
 from albert_keras.cli import main
 from albert_keras.machine.plan import CHOICES, HELD_OUT, choose_recipe, plan_for_text
-from albert_keras.report import parse_bytes
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from tests.repository import ROOT, needs_repository
@@ -34,14 +33,6 @@ def corpus(tmp_path):
         return str(folder)
 
     return write
-
-
-def test_sizes_are_read():
-    sizes = {"12GB": 12e9, "12GiB": 12 * 1024**3, "1.5 TB": 1.5e12, "9b": 9}
-    assert [parse_bytes(text) for text in sizes] == list(sizes.values())
-    for text in ("12", "-1GB", "0GB"):
-        with pytest.raises(InputError, match="`--disk` must be a size with its unit"):
-            parse_bytes(text, "--disk")
 
 
 @pytest.mark.parametrize("choice", CHOICES, ids=lambda choice: choice.recipe)
