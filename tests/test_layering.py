@@ -25,10 +25,10 @@ ROWS = (
     ("serving/task_answers", "serving/serve_check"),
     ("serving/predictor", "serving/export"),
     ("serving/publish", "serving/kit", "serving/local"),
-    ("serving", "machine", "conversion"),
+    ("serving", "conversion"),
     ("texts",),
     ("demo", "dry_run", "runs/overview"),
-    ("runs/report",),
+    ("runs/report", "machine"),
     ("cli",),
 )
 LEVEL = {name: level for level, row in enumerate(ROWS) for name in row}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.report import bytes_text
-from data_pipeline.child_processes import code_command, environment
+from data_pipeline.child_processes import code_command
 from data_pipeline.tensorflow_line import (
     CUDA_FLAG,
     LINES,
@@ -143,9 +143,7 @@ def start_tensorflow(code: str = _PROBE, timeout: float = 300) -> tuple[dict, st
         `devices`, `num_gpus` and `precision`, and None; or an empty dict and why it failed.
     """
     try:
-        done = subprocess.run(
-            code_command(code), env=environment(), capture_output=True, text=True, timeout=timeout
-        )
+        done = subprocess.run(code_command(code), capture_output=True, text=True, timeout=timeout)
     except subprocess.TimeoutExpired:
         return {}, f"no result within {timeout:g} s"
     if done.returncode == 0:

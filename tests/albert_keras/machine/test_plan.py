@@ -82,12 +82,12 @@ def test_a_language_is_passed_on_to_the_commands(corpus):
 
 
 @pytest.mark.slow
-def test_the_printed_commands_train_a_model(corpus, tmp_path, tiny_corpus, capsys):
+def test_the_printed_commands_train_a_model(corpus, tmp_path, tiny_corpus, capsys, monkeypatch):
+    monkeypatch.setattr("albert_keras.machine.plan._LEAST_CORPUS_BYTES", 1)
     folder = corpus(0)
-    text = "\n\n".join(" ".join(tiny_corpus[start:]) for start in range(len(tiny_corpus)))
     with open(f"{folder}/b.txt", "w", encoding="utf-8") as file:
-        file.write(text[:1_100_000] + "\n")
-    (tmp_path / "kept.txt").write_text("\n\n".join(tiny_corpus[::-1][:90]) + "\n")
+        file.write("\n\n".join(tiny_corpus) + "\n")
+    (tmp_path / "kept.txt").write_text("\n\n".join(tiny_corpus[::-1][:9]) + "\n")
     words = ["plan", "--corpus", "my books", "--hours", "0.1"]
     assert main(words) == 0
     assert "albert-keras plan --data" in capsys.readouterr().out
@@ -98,7 +98,7 @@ def test_the_printed_commands_train_a_model(corpus, tmp_path, tiny_corpus, capsy
     ]
     for command in plan["commands"]:
         words = shlex.split(command.replace(HELD_OUT, "kept.txt"))[1:]
-        if words[0] == "vocab":  # few different words
+        if words[0] == "vocab":  # little text
             words[words.index("--size") + 1] = "300"
         if "--copies" in words:
             words[words.index("--copies") + 1] = "1"
