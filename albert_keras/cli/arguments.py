@@ -8,7 +8,7 @@ from pathlib import Path
 
 from albert_keras import recipes
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.training.loop_config import drop_steps
+from albert_keras.training.loop_config import merged
 from data_pipeline.errors import InputError, Mistake
 
 
@@ -30,7 +30,7 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
     """
     from data_pipeline.limits import NotYaml, parse_yaml, read_yaml
 
-    values, assigned = {}, {}
+    values = {}
     if config_file is not None:
         path = Path(config_file)
         if not path.is_file():
@@ -39,27 +39,16 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
                 raise InputError(message, Mistake.NO_CONFIG_FILE)
             path = recipes.path(str(path), kind)
         values = read_yaml(path)
+    given = {}
     for assignment in assignments or ():
         key, equals, text = assignment.partition("=")
         if not equals:
             raise InputError(f"`--set` must be KEY=VALUE. Received: {assignment!r}.")
         try:
-            assigned[key.strip()] = parse_yaml(text), assignment
+            given[tuple(key.strip().split("."))] = parse_yaml(text)
         except NotYaml as error:
             raise InputError(f"`--set {assignment}` {error}") from error
-    if "training.epochs" in assigned and "training.steps" not in assigned:
-        drop_steps(values)
-    for key, (value, assignment) in assigned.items():
-        section = values
-        *path, last = key.split(".")
-        for name in path:
-            if section.get(name) is None:  # the file does not have the section, or it is empty
-                section[name] = {}
-            section = section[name]
-            if not isinstance(section, dict):
-                raise InputError(f"`--set {assignment}`: `{name}` is a value, not a section.")
-        section[last] = value
-    return values
+    return merged(values, given)
 
 
 def check_records(*folders: Path | None):

@@ -1,5 +1,6 @@
 """Configuration of a training loop, whatever the model learns."""
 
+import copy
 from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
@@ -44,31 +45,49 @@ class RunConfig(Settings):
             if name in sections and not isinstance(section, dict | None):
                 raise InputError(f"`{name}` must contain keys and values. Received: {section!r}.")
         values = {
-            name: dict(section or {}) if name in sections else () if section is None else section
+            name: section or {} if name in sections else () if section is None else section
             for name, section in values.items()
         }
-        if flags.get("epochs") is not None and flags.get("steps") is None:
-            drop_steps(values)
-        options = options_of(cls)
+        options, given = options_of(cls), {}
         for keyword, value in flags.items():
             if keyword not in options:
                 hint = did_you_mean(keyword, options)
                 raise TypeError(f"`{keyword}` is not a known setting{hint}")
             if value is not None:
-                section, key = options[keyword].path
-                values.setdefault(section, {})[key] = value
-        return cls(**values)
+                given[options[keyword].path] = value
+        return cls(**merged(values, given))
 
     def with_flags(self, **flags: Any) -> Self:
         """Returns a checked copy with some settings changed, see `of`."""
         return type(self).of(self.model_dump(exclude_unset=True), **flags)
 
 
-def drop_steps(values: dict[str, Any]):
-    """Removes the steps of a recipe, in place: given epochs replace them."""
-    training = values.get("training")
-    if isinstance(training, dict):
-        training.pop("steps", None)
+def merged(values: dict[str, Any], given: dict[tuple[str, ...], Any]) -> dict[str, Any]:
+    """Returns the settings of a recipe or file with given ones in their place.
+
+    Given epochs replace its steps.
+
+    Args:
+        values: dict, nested. It is not changed.
+        given: dict of the keys that lead to a setting, the outermost first -> its value.
+
+    Raises:
+        InputError: If one of the keys leads through a value that is no section.
+    """
+    merged = copy.deepcopy(values)
+    if ("training", "epochs") in given and isinstance(merged.get("training"), dict):
+        merged["training"].pop("steps", None)
+    for (*path, last), value in given.items():
+        section = merged
+        for name in path:
+            if section.get(name) is None:  # there is no such section, or it is empty
+                section[name] = {}
+            section = section[name]
+            if not isinstance(section, dict):
+                keys = ".".join([*path, last])
+                raise InputError(f"`{keys}` cannot be set: `{name}` is a value, not a section.")
+        section[last] = value
+    return merged
 
 
 class LoopConfig(Settings):
