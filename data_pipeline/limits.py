@@ -36,10 +36,8 @@ MAX_LINE_BYTES = 1 << 24
 #: Key of a record for the SHA-256 of its other values, see `with_digest`.
 _DIGEST = "content_sha256"
 
-#: Brackets of YAML that are open at once.
-_MAX_LEVELS = 100
-#: Tags of numbers in YAML, and the most digits of an integer that Python reads.
-_NUMBERS, _MAX_DIGITS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"), 4300
+#: YAML reads 010 and 8:30 as numbers of the bases 8 and 60.
+_OTHER_BASE = re.compile(r"[-+]?0\d|.*:")
 
 #: Integers in settings that have no limit of their own; more than any of them needs.
 MAX_INTEGER = 2**31 - 1
@@ -129,7 +127,7 @@ def reading_json(
     advice: str = "",
     max_bytes: int = MAX_JSON_BYTES,
     kind: type = dict,
-    **options: Callable | bool,
+    strict: bool = True,
 ) -> Iterator[Any]:
     """Yields the content of a JSON file; errors of the block mean that the content is wrong.
 
@@ -137,14 +135,13 @@ def reading_json(
         path: The file.
         advice: str. What to do if it is damaged, a sentence.
         max_bytes: int. Most bytes that it may have.
-        kind: type. What it must contain: dict, or list.
-        **options: Passed to `json.loads`.
+        kind: type. What it must contain: dict, list, or object for any value.
+        strict: bool. Whether a text with control characters is an error, as JSON says.
 
     Raises:
-        InputError: If the file cannot be read, is not JSON of this kind, repeats a key (which files
-            of examples may), or has other values than
-            its digest says, or if the block raises what a missing key or a value of another type
-            causes.
+        InputError: If the file cannot be read, is not JSON of this kind, repeats a key, or has
+            other values than its digest says, or if the block raises what a missing key or a value
+            of another type causes.
 
     Example:
         with reading_json(path, "Remove it.") as values:
@@ -153,15 +150,13 @@ def reading_json(
     advice = f" {advice}" if advice else ""
     try:
         content = read_limited(path, max_bytes)
-        if max_bytes < MAX_DATA_BYTES:
-            options.setdefault("object_pairs_hook", unique)
         try:
-            values = parse_json(content, **options)
+            values = parse_json(content, strict=strict, object_pairs_hook=unique)
         except ValueError as error:
             raise InputError(f"`{path}` is damaged or not JSON: {error}.{advice}") from error
         if not isinstance(values, kind):
-            wanted = "object" if kind is dict else kind.__name__
-            raise TypeError(f"it must contain a JSON {wanted}. Received: {type(values).__name__}")
+            wanted = "an object" if kind is dict else "a list"
+            raise TypeError(f"it must contain {wanted}. Received: {type(values).__name__}")
         digest = values.pop(_DIGEST, None) if isinstance(values, dict) else None
         if digest not in (None, _digest_of(values)):
             raise InputError(
@@ -182,7 +177,7 @@ def reading_json(
 def with_digest(values: dict[str, Any]) -> dict[str, Any]:
     """Returns a record with the digest of its values, which reading it compares and removes.
 
-    So a value that changed by itself is an error. Records of earlier versions have no digest.
+    So a value that changed by itself is an error. Without a digest, any values are read.
     """
     return {_DIGEST: _digest_of(values)} | values
 
@@ -199,21 +194,14 @@ def read_json(path: str | Path, advice: str = "") -> dict:
 
 
 def parse_json(content: bytes | str, **options: Callable | bool) -> Any:
-    """Parses JSON as `json.loads` does, with its options; integers of too many digits are str.
+    """Parses JSON as `json.loads` does, with its options.
 
     ValueError if it is not valid, or nested more deeply than Python can read.
     """
-    if isinstance(content, bytes):
-        content = content.decode(json.detect_encoding(content), "surrogatepass")
     try:
         return json.loads(content, **options)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
-    except json.JSONDecodeError:
-        raise
-    except ValueError:  # Python reads no more digits
-        options.setdefault("parse_int", lambda text: text if len(text) > _MAX_DIGITS else int(text))
-        return json.loads(content, **options)
 
 
 def unique(pairs):
@@ -239,49 +227,34 @@ def check_memory(num_bytes: int, what: str) -> None:
         )
 
 
-class NotYaml(InputError):
-    """The file is not valid YAML, or is not used as such; `line` is counted from 1."""
-
-    def __init__(self, line: int, message: str):
-        self.line = line
-        super().__init__(message, Mistake.NOT_YAML)
-
-
 class _Loader(yaml.SafeLoader):
-    """Reads YAML without aliases, which may refer to what contains them, and of few levels."""
-
-    def fetch_more_tokens(self):
-        if self.flow_level > _MAX_LEVELS:  # each bracket takes time that grows with its level
-            raise NotYaml(self.line + 1, "is nested too deeply.")
-        super().fetch_more_tokens()
+    """Reads what settings need: no aliases, which may refer to what contains them, and no tags."""
 
     def compose_node(self, parent, index):
-        if self.check_event(yaml.AliasEvent):
-            line = self.peek_event().start_mark.line + 1
-            raise NotYaml(line, "must not contain YAML aliases (`*`).")
+        event = self.peek_event()
+        if isinstance(event, yaml.AliasEvent) or event.tag is not None:
+            problem = "YAML aliases (`*`) and tags (`!`) are not allowed"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         return super().compose_node(parent, index)
 
     def resolve(self, kind, value, implicit):
-        """Reads 8:30 and 010, for YAML of the bases 60 and 8, and overlong numbers as text."""
-        tag = super().resolve(kind, value, implicit)
-        if tag in _NUMBERS and (re.match(r"[-+]?0\d|.*:", value) or len(value) > _MAX_DIGITS):
+        """Reads numbers of other bases as text."""
+        if kind is yaml.ScalarNode and _OTHER_BASE.match(value):
             return self.DEFAULT_SCALAR_TAG
-        return tag
+        return super().resolve(kind, value, implicit)
 
     def construct_mapping(self, node, deep=False):
         """Refuses keys that are no names, or are given twice: YAML silently takes the last."""
-        seen: dict[str, int] = {}
+        names = set()
         for key, _ in node.value:
-            line = key.start_mark.line + 1
-            if key.tag != "tag:yaml.org,2002:str":
-                received = str(key.value)[:60]
-                raise NotYaml(line, f"must have names as keys. Received: {received}.")
-            if key.value in seen:
-                where = f"which is in line {seen[key.value]}"
-                raise NotYaml(
-                    line, f"must not give `{key.value}` again, {where}. Remove one of them."
-                )
-            seen[key.value] = line
+            problem = None
+            if key.tag != self.DEFAULT_SCALAR_TAG:
+                problem = f"each key must be a name. Received: {str(key.value)[:60]}"
+            elif key.value in names:
+                problem = f"`{key.value}` is given twice"
+            if problem:
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+            names.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -293,32 +266,27 @@ def read_yaml(path: str | Path) -> dict[str, Any]:
     """
     if not Path(path).is_file():
         raise InputError(f"`{path}` does not exist, or is not a file.")
-    try:
-        values = parse_yaml(read_limited(path, MAX_YAML_BYTES))
-        if not isinstance(values, dict):
-            raise NotYaml(1, f"must contain keys and values. Received: {values!r:.60}.")
-    except NotYaml as error:
-        raise InputError(f"Line {error.line} of `{path}` {error}", *error.mistakes) from error
+    values = parse_yaml(read_limited(path, MAX_YAML_BYTES), f"`{path}`")
+    if not isinstance(values, dict):
+        raise InputError(
+            f"`{path}` must contain keys and values. Received: {values!r:.60}.", Mistake.NOT_YAML
+        )
     return values
 
 
-def parse_yaml(text: str | bytes) -> Any:
-    """Returns the value of YAML without aliases, in which each key of a mapping is a name.
+def parse_yaml(content: str | bytes, name: str) -> Any:
+    """Returns the value of YAML without aliases and tags, in which each key is a name.
 
     Raises:
-        NotYaml: If it is not valid.
+        InputError: If it is not valid; the message begins with `name`.
     """
     try:
-        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
-        return _Loader(text).get_single_data()
-    except NotYaml:
-        raise
-    except UnicodeDecodeError as error:
-        raise NotYaml(1, f"must be UTF-8: {error.reason} at byte {error.start}.") from error
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+        return yaml.load(text, _Loader)
     except RecursionError:
-        raise NotYaml(1, "is nested too deeply.") from None
-    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
-        # Values that do not fit their tag, such as `!!bool 7`, are errors of Python.
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error).split("\n")[0]
-        raise NotYaml(mark.line + 1 if mark else 1, f"is not valid YAML: {problem}.") from error
+        reason = "it is nested too deeply"
+    except yaml.MarkedYAMLError as error:
+        reason = f"line {error.problem_mark.line + 1}: {error.problem}"
+    except (yaml.YAMLError, ValueError, OverflowError) as error:  # such as a date without a month
+        reason = str(error).split("\n")[0]
+    raise InputError(f"{name} is not valid YAML: {reason}.", Mistake.NOT_YAML)

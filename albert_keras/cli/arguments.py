@@ -28,7 +28,7 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
         InputError: If there is neither such a file nor such a recipe, the file does not contain a
             mapping, or an assignment has no `=`.
     """
-    from data_pipeline.limits import NotYaml, parse_yaml, read_yaml
+    from data_pipeline.limits import parse_yaml, read_yaml
 
     values = {}
     if config_file is not None:
@@ -44,10 +44,7 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
         key, equals, text = assignment.partition("=")
         if not equals:
             raise InputError(f"`--set` must be KEY=VALUE. Received: {assignment!r}.")
-        try:
-            given[tuple(key.strip().split("."))] = parse_yaml(text)
-        except NotYaml as error:
-            raise InputError(f"`--set {assignment}` {error}") from error
+        given[tuple(key.strip().split("."))] = parse_yaml(text, f"`--set {assignment}`")
     return merged(values, given)
 
 

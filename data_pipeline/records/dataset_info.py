@@ -10,9 +10,9 @@ from pathlib import Path
 from pydantic import Field
 
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import whole_file
-from data_pipeline.limits import MAX_LONG_INTEGER, MAX_SEQUENCE_LENGTH, parse_json, read_limited
-from data_pipeline.settings import Settings
+from data_pipeline.files import write_json
+from data_pipeline.limits import MAX_LONG_INTEGER, MAX_SEQUENCE_LENGTH, reading_json, with_digest
+from data_pipeline.settings import Settings, SettingsError
 
 INFO_FILE = "dataset_info.json"
 TOKENIZER_FOLDER = "tokenizer"
@@ -74,15 +74,8 @@ class DatasetInfo(Settings):
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def save(self, folder: str | Path) -> None:
-        """Writes `dataset_info.json`, which must be the last file to be written.
-
-        Its last entry, `digest`, is the sha256 of the file without that entry.
-        """
-        content = self.model_dump_json(indent=2) + "\n"
-        digest = hashlib.sha256(content.encode()).hexdigest()
-        content = content.removesuffix("\n}\n") + _digest_entry(digest) + "\n}\n"
-        with whole_file(Path(folder) / INFO_FILE) as temporary:
-            temporary.write_text(content, encoding="utf-8", newline="")
+        """Writes `dataset_info.json`, which must be the last file to be written."""
+        write_json(Path(folder) / INFO_FILE, with_digest(self.model_dump(mode="json")))
 
     @classmethod
     def read(cls, folder: str | Path) -> "DatasetInfo":
@@ -103,21 +96,11 @@ class DatasetInfo(Settings):
                 "another program. Build it with `albert-keras data build`.",
                 Mistake.UNFINISHED_RECORDS,
             )
-        content = read_limited(path)
-        try:
-            values = dict(parse_json(content))
-            digest = values.pop("digest", None)  # files of an earlier version have none
-            info = cls(**values)
-        except (ValueError, TypeError) as error:
-            raise InputError(f"`{path}` is damaged: {error}") from error
-        if digest is not None:
-            covered = content.replace(_digest_entry(digest).encode(), b"")
-            if hashlib.sha256(covered).hexdigest() != digest:
-                raise InputError(
-                    f"`{path}` is damaged or was changed by hand: its content does not match the "
-                    f"`digest` at its end, {digest}. Copy or build the folder again."
-                )
-        return info
+        with reading_json(path, "Copy or build the folder again.") as values:
+            try:
+                return cls(**values)
+            except SettingsError as error:
+                raise InputError(f"`{path}` is damaged: {error}") from error
 
     @classmethod
     def load(cls, folder: str | Path) -> "DatasetInfo":
@@ -139,6 +122,3 @@ class DatasetInfo(Settings):
                 )
         return info
 
-
-def _digest_entry(digest):
-    return f',\n  "digest": "{digest}"'
