@@ -3,15 +3,20 @@
 It belongs to the lower of the two packages so that both can use it.
 """
 
-import contextlib
 import difflib
 import os
 import re
 from collections.abc import Callable
-from datetime import date
 from typing import Any, ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 
 from data_pipeline.errors import InputError, Mistake
@@ -19,8 +24,6 @@ from data_pipeline.limits import MAX_INTEGER
 
 #: Characters of a wrong value in a message, and known words.
 _MAX_SHOWN, _MOST_NAMED = 500, 40
-
-
 #: How the message about an unknown key begins.
 UNKNOWN_KEY = "is not a known key"
 
@@ -41,7 +44,7 @@ class Problem(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A condition on several fields, checked if each of them is valid on its own.
+    """A condition on several fields, checked if all fields are valid on their own.
 
     Attributes:
         fields: tuple of str. The fields involved; the error is reported for the first one.
@@ -74,8 +77,8 @@ class Settings(BaseModel):
     they are kept as str.
 
     Raises:
-        SettingsError: On construction, with all problems; for an unknown key it names the nearest
-            known one.
+        SettingsError: On construction, with the problems of all fields; for an unknown key it names
+            the nearest known one.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
@@ -83,28 +86,38 @@ class Settings(BaseModel):
     rules: ClassVar[tuple[Rule, ...]] = ()
 
     def __init__(self, /, **values: Any):
-        problems = []
-        values = {  # files contain strings
-            name: os.fspath(value) if isinstance(value, os.PathLike) else value
-            for name, value in values.items()
-        }
         try:
             super().__init__(**values)
         except ValidationError as error:
             problems = [problem for item in error.errors() for problem in _explain(item, self)]
-        known = _converted(type(self), values) if problems else dict(self)
-        named = {problem.path[0] for problem in problems if problem.path}
-        problems += [
-            Problem((name,), f"must be a number. Received: {value!r}.")
-            for name, value in values.items()
-            if isinstance(value, bool) and type(known.get(name)) in (int, float)
-            if name not in named
-        ]
-        for check in (_too_large, _broken_rules):
-            invalid = {problem.path[0] for problem in problems if problem.path}
-            problems += check(type(self), known, invalid)
+            raise SettingsError(type(self).__name__, problems) from None
+
+    @field_validator("*", mode="wrap")
+    @classmethod
+    def _check_field(cls, value, convert, info):
+        if isinstance(value, os.PathLike):
+            value = os.fspath(value)  # files contain strings
+        converted = convert(value)
+        if isinstance(value, bool) and type(converted) in (int, float):
+            raise ValueError("must be a number")
+        limits = cls.model_fields[info.field_name].metadata
+        has_limit = any(hasattr(limit, "le") or hasattr(limit, "lt") for limit in limits)
+        if type(converted) is int and abs(converted) > MAX_INTEGER and not has_limit:
+            raise ValueError(f"must be at most {MAX_INTEGER:,}")
+        return converted
+
+    @model_validator(mode="after")
+    def _check_rules(self):
+        problems = []
+        for rule in self.rules:
+            received = {name: getattr(self, name) for name in rule.fields}
+            if not rule.holds(*received.values()):
+                listing = ", ".join(f"{name}={value!r}" for name, value in received.items())
+                message = f"{rule.message}. Received: {listing}."
+                problems.append(Problem(rule.fields[:1], message))
         if problems:
             raise SettingsError(type(self).__name__, problems)
+        return self
 
     def replace(self, **changes):
         """Returns a checked copy with some fields changed."""
@@ -186,56 +199,15 @@ def _explain(item, settings):
     if item["type"] == "extra_forbidden":
         known = type(settings).model_fields
         return [Problem(path, f"{UNKNOWN_KEY}{did_you_mean(path[-1], known)}")]
-    if path[-1:] == ("[key]",) and item["type"] == "literal_error":  # a key of a mapping
-        known = re.findall(r"'([^']*)'", item["ctx"]["expected"])
-        return [Problem(path[:-1], f"{UNKNOWN_KEY}{did_you_mean(path[-2], known)}")]
     if item["type"] == "missing":
         return [Problem(path, "is required.")]
     message = item["msg"].removeprefix("Value error, ")
     message = re.sub(r"^[A-Z]\w+ should ", "must ", message)  # "Input should", "String should"
-    if item["type"] == "int_parsing_size":
-        message = "must be an integer that fits into 64 bits"
-    if item["type"] == "string_type" and isinstance(item["input"], bool | int | float | date):
-        message += ": write it in quotes"
     end = "" if message.endswith((".", "?")) else "."
     received = repr(item["input"])
     if len(received) > _MAX_SHOWN:
         received = f"{received[:_MAX_SHOWN]}..."
     return [Problem(path, f"{message}{end} Received: {received}.")]
-
-
-def _converted(settings, values):
-    """Returns the values that are valid by themselves, converted, of settings that are not."""
-    converted = {}
-    for name in settings.model_fields.keys() & values.keys():
-        field = TypeAdapter(settings.model_fields[name].rebuild_annotation())
-        with contextlib.suppress(ValidationError, SettingsError):
-            converted[name] = field.validate_python(values[name])
-    return converted
-
-
-def _too_large(settings, values, invalid):
-    """Yields the integers beyond `MAX_INTEGER` in fields that do not state a limit themselves."""
-    for name, field in settings.model_fields.items():
-        value = values.get(name)
-        has_limit = any(hasattr(item, "le") or hasattr(item, "lt") for item in field.metadata)
-        if type(value) is int and abs(value) > MAX_INTEGER and not has_limit:
-            if name not in invalid:
-                yield Problem((name,), f"must be at most {MAX_INTEGER:,}. Received: {value!r}.")
-
-
-def _broken_rules(settings, values, invalid):
-    known = {
-        name: values.get(name, field.get_default(call_default_factory=True))
-        for name, field in settings.model_fields.items()
-        if name not in invalid
-    }
-    for rule in settings.rules:
-        if all(name in known for name in rule.fields):
-            received = {name: known[name] for name in rule.fields}
-            if not rule.holds(*received.values()):
-                listing = ", ".join(f"{name}={value!r}" for name, value in received.items())
-                yield Problem(rule.fields[:1], f"{rule.message}. Received: {listing}.")
 
 
 def did_you_mean(word, known):

@@ -121,4 +121,3 @@ class DatasetInfo(Settings):
                     f"Received: {file.stat().st_size}. Copy or build it again."
                 )
         return info
-
