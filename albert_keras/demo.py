@@ -14,7 +14,7 @@ from albert_keras import recipes
 from albert_keras.config import AlbertConfig
 from albert_keras.demo_corpus import demo_documents
 from albert_keras.formats.detection import versions
-from albert_keras.models.weight_count import count_weights, model_line
+from albert_keras.models.shape import count_weights, model_line
 from albert_keras.runs.curves import draw_curves
 from albert_keras.runs.run_record import read_record
 from albert_keras.serving.predictor import FilledMask, Predictor, SentenceOrder

@@ -13,10 +13,10 @@ from albert_keras.distillation.config import TaskDistillationConfig, TaskTeachin
 from albert_keras.distillation.student import TEACHER_LOGITS, taught_class
 from albert_keras.distillation.warm_start import matched_layers, start_warm
 from albert_keras.formats.loading import ArrayTensors, encoder_digest
-from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.shape import HEADS
 from albert_keras.tasks.features import Features
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetuned import TrainedTask, open_run

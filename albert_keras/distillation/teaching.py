@@ -9,9 +9,9 @@ from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.student import TaughtStudent
 from albert_keras.distillation.warm_start import matched_layers, start_warm
 from albert_keras.formats.loading import encoder_digest
-from albert_keras.formats.model_weights import HEADS
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.shape import HEADS
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.start import Start
 from data_pipeline.errors import InputError

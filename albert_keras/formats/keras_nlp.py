@@ -17,17 +17,11 @@ import numpy as np
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import CONFIG
 from albert_keras.formats.hdf5_file import open_hdf5
-from albert_keras.formats.model_weights import (
-    POOLER,
-    PROJECTION,
-    blank,
-    check_expressible,
-    encoder_shapes,
-    without_blank,
-)
+from albert_keras.formats.model_weights import blank, check_expressible, without_blank
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
 from albert_keras.formats.vocabulary import KERAS_NLP_FILE
+from albert_keras.models.shape import POOLER, PROJECTION, encoder_shapes
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import reading_json

@@ -18,9 +18,9 @@ from albert_keras.formats.loading import (
     load_encoder,
     report_random,
 )
-from albert_keras.formats.model_weights import POSITIONS, heads_of
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.models.extension import PER_PIECE, copied_positions, extend_rows
+from albert_keras.models.shape import POSITIONS, heads_of
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import is_training_state
 from data_pipeline.errors import InputError, Mistake

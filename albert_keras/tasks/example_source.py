@@ -7,9 +7,9 @@ import json
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.models.shape import forward_flops
 from albert_keras.tasks.features import Features
 from albert_keras.training.batches import batches_of
-from albert_keras.training.flops import forward_flops
 from data_pipeline.reader.reader import read_ahead, training_numbers
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import keras
 
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.models.weight_count import model_line
+from albert_keras.models.shape import model_line
 from albert_keras.optimization.config import AUTO_RULE
 from albert_keras.report import count_of, number_text
 from albert_keras.runs.curves import draw_curves

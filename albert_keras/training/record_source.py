@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from albert_keras.config import AlbertConfig
+from albert_keras.models.shape import training_flops
 from albert_keras.runs.run_record import check_tokenizer, describe_records
 from albert_keras.training.batches import batches_of
 from albert_keras.training.config import TrainingConfig
-from albert_keras.training.flops import training_flops
 from data_pipeline.config import MaskingConfig
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import (

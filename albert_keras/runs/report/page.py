@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.weight_count import model_line
+from albert_keras.models.shape import model_line
 from albert_keras.runs.curves import PANELS, curves_of, dev_panels
 from albert_keras.runs.overview import RunContent, RunSummary, read_run, summarize
 from albert_keras.runs.report import tables

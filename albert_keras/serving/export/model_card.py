@@ -19,7 +19,7 @@ import jinja2
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import EXPORT_RECORD, keras_file, versions
 from albert_keras.hub import is_hub_name
-from albert_keras.models.weight_count import model_line
+from albert_keras.models.shape import model_line
 from albert_keras.report import bytes_text, number_text
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
 from albert_keras.serving.layout import check_model_name, size_of

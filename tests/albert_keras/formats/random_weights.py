@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.model_weights import encoder_shapes, head_shapes
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.shape import encoder_shapes, head_shapes
 from albert_keras.runs.tensors import weight_names
 
 SMALL = {

@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.shape import forward_flops, training_flops
 from albert_keras.training import peak
-from albert_keras.training.flops import forward_flops, training_flops
 
 #: V = 11, E = 3, H = 4, L = 2, I = 5.
 SMALL = AlbertConfig(
