@@ -7,6 +7,7 @@ from typing import Any
 from albert_keras.config import check_keys
 from data_pipeline.errors import InputError
 from data_pipeline.limits import reading_json
+from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
 
 MODULES = "modules.json"
 _LENGTHS, _PROMPTS = "sentence_bert_config.json", "config_sentence_transformers.json"
@@ -53,9 +54,10 @@ def embedding_of(folder: Path) -> dict[str, Any]:
             "begin your texts with it."
         )
     path = folder / modules[0][1] / _LENGTHS
-    with _settings(path) as values:
+    with _settings(path) as values, _settings(path.with_name(CONFIG_FILE)) as tokenizer:
         check_keys(values, path, ("max_seq_length", "do_lower_case"), ())
-        longest = values.get("max_seq_length")
+        # Without a limit of its own it takes the one of its tokenizer.
+        longest = values.get("max_seq_length") or tokenizer.get("model_max_length")
         longest = None if longest is None else int(longest)
     return {
         "pooling": _pooling(folder / modules[1][1] / "config.json"),

@@ -2,12 +2,11 @@
 
 import importlib.util
 import re
-from pathlib import Path
 from typing import Any
 
 from albert_keras.config import check_keys
 from data_pipeline.errors import InputError
-from data_pipeline.files import temporary_folder
+from data_pipeline.tokenizers.byte_bpe import read_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Texts in several scripts, with accents, digits, punctuation and capitals.
@@ -63,6 +62,22 @@ def check_settings(settings: dict, source: str) -> None:
             )
 
 
+def check_side(settings: dict, pieces: dict, source: str) -> None:
+    """Raises InputError if the program of a vocabulary cuts long texts at their beginning.
+
+    `settings` are those of `tokenizer_config.json`, and `pieces` of `tokenizer.json`.
+    """
+    truncation = pieces.get("truncation")
+    direction = truncation.get("direction") if isinstance(truncation, dict) else None
+    sides = {"truncation_side": settings.get("truncation_side"), "direction": direction}
+    for name, side in sides.items():
+        if str(side).lower() == "left":
+            raise InputError(
+                f"`{name}` of the tokenizer of `{source}` must be right, because texts are cut at "
+                "their end here. Received: left. Set it to right, and shorten long texts yourself."
+            )
+
+
 def check_class(name: str | None, kind: str, has_json: bool, source: str) -> None:
     """Refuses a `tokenizer_class` of transformers whose way to split text is not ours.
 
@@ -100,7 +115,7 @@ def check_ids(tokenizer: Tokenizer, files: dict[str, bytes], settings: dict, sou
     Raises:
         InputError: With the first text whose ids differ.
     """
-    theirs = _load(files, settings, source)
+    theirs = _load(tokenizer, files, settings, source)
     if theirs is None:
         return
     theirs.no_truncation()
@@ -117,8 +132,8 @@ def check_ids(tokenizer: Tokenizer, files: dict[str, bytes], settings: dict, sou
             )
 
 
-def _load(files, settings, source):
-    """Returns the tokenizer of the library `tokenizers`, or None."""
+def _load(tokenizer, files, settings, source):
+    """Returns the tokenizer of the library `tokenizers` with the same pieces, or None."""
     if importlib.util.find_spec("tokenizers") is None:
         return None
     import tokenizers
@@ -144,21 +159,15 @@ def _load(files, settings, source):
             prefix = bool(settings["add_prefix_space"])
             found.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=prefix)
         return found
-    with temporary_folder() as folder:
-        for name, content in files.items():
-            Path(folder, Path(name).name).write_bytes(content)
-        if {"vocab.json", "merges.txt"} <= files.keys():
-            return tokenizers.ByteLevelBPETokenizer(
-                f"{folder}/vocab.json",
-                f"{folder}/merges.txt",
-                add_prefix_space=bool(settings.get("add_prefix_space")),
-            )
-        if "vocab.txt" in files and settings:
-            return tokenizers.BertWordPieceTokenizer(
-                f"{folder}/vocab.txt",
-                strip_accents=settings.get("strip_accents"),
-                lowercase=lower_cases(settings),
-            )
+    ids = {tokenizer.piece_of(id): id for id in range(tokenizer.vocab_size)}
+    if tokenizer.config.kind == "bpe":
+        merges = read_bpe(tokenizer.model_bytes).merges
+        prefix = bool(settings.get("add_prefix_space"))
+        return tokenizers.ByteLevelBPETokenizer(ids, merges, add_prefix_space=prefix)
+    if "vocab.txt" in files and settings:
+        return tokenizers.BertWordPieceTokenizer(
+            ids, strip_accents=settings.get("strip_accents"), lowercase=lower_cases(settings)
+        )
     return None
 
 

@@ -18,7 +18,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 from data_pipeline.tokenizers.vocabulary import USER_DEFINED_SYMBOLS
 from data_pipeline.tokenizers.vocabulary_files import CONTROL_SYMBOLS, SPACE, Piece
-from data_pipeline.tokenizers.wordpiece import MAX_WORD_CHARACTERS
+from data_pipeline.tokenizers.wordpiece import MAX_WORD_CHARACTERS, read_pieces
 
 #: The steps of a normalizer that our clean-up, or a SentencePiece model, takes as well.
 _STEPS = ("NFKD", "StripAccents", "NFC", "NFKC", "Lowercase", "Precompiled", "Replace")
@@ -188,7 +188,7 @@ def _read_word_pieces(values, name):
     if [ids[piece] for piece in pieces] != list(range(len(pieces))):
         raise InputError(f"The ids in `{name}` must be 0 to {len(pieces) - 1:,}, each once.")
     for piece in pieces:
-        if piece.split() != [piece]:
+        if not is_one_piece(piece):
             raise _inexpressible(name, "model.vocab", f"{piece!r}, with white space")
     added = {piece: id for piece, id in added_tokens(values).items() if ids.get(piece) != id}
     content, notes = append_pieces(pieces, added, name)
@@ -204,13 +204,18 @@ def added_tokens(values: dict) -> dict[str, int]:
     return {str(token["content"]): token["id"] for token in values.get("added_tokens") or ()}
 
 
+def is_one_piece(piece: str) -> bool:
+    """Returns whether a piece is read back as it is from a line of a `vocab.txt`."""
+    return read_pieces(f"{piece}\n".encode()) == [piece]
+
+
 def append_pieces(
     pieces: list[str], added: dict[str, int], source: str
 ) -> tuple[bytes, tuple[str, ...]]:
     """Returns a `vocab.txt` of pieces and added ones with their ids, and notes about them."""
     new = sorted(added, key=added.__getitem__)
     expected = list(range(len(pieces), len(pieces) + len(new)))
-    if [added[piece] for piece in new] != expected or any(" ".join(p.split()) != p for p in new):
+    if [added[piece] for piece in new] != expected or not all(map(is_one_piece, new)):
         raise InputError(
             f"The added tokens of `{source}` must follow the {len(pieces):,} pieces of its "
             f"vocabulary, without white space. Received: {added!r}. Save the model again after "

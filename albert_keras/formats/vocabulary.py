@@ -14,6 +14,7 @@ from albert_keras.formats.tokenizer_check import (
     check_class,
     check_ids,
     check_settings,
+    check_side,
     lower_cases,
     overrides,
 )
@@ -37,6 +38,7 @@ from data_pipeline.tokenizers.byte_bpe import (
 )
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
+from data_pipeline.tokenizers.wordpiece import read_pieces
 
 _MODELS = (".model", ".spm")
 #: Google's releases have `30k-clean.model`, `vocab_chinese.txt` and `vocab.txt`.
@@ -198,6 +200,7 @@ def vocabulary_of(
     theirs = read_json_in(files, CONFIG_FILE, source)
     if "sha256" in theirs:  # a tokenizer folder of ours
         return Vocabulary(Tokenizer.of_bytes(files, source=source), source)
+    check_side(theirs, read_json_in(files, PIECES_FILE, source), source)
     # AutoTokenizer reads `tokenizer.json`; a file that a user names may be called anything.
     json_name = PIECES_FILE if PIECES_FILE in files else None
     if len(files) == 1 and next(iter(files)).endswith(".json") and CONFIG_FILE not in files:
@@ -272,7 +275,7 @@ def _with_added_pieces(vocab, files, settings, source):
 
     Their rows of the embeddings are kept. In a text they are found only where they are whole words.
     """
-    pieces = vocab.decode("utf-8", "replace").splitlines()
+    pieces = read_pieces(vocab)
     ids = {piece: id for id, piece in enumerate(pieces)}
     stored = _added_beyond(0, files, settings, source)
     added = {piece: id for piece, id in stored.items() if ids.get(piece) != id}
@@ -446,15 +449,15 @@ def _joined(files, source):
     pieces = sorted(ids, key=ids.__getitem__)
     if [ids[piece] for piece in pieces] != list(range(len(pieces))):
         raise ValueError(f"the ids in {PIECES} are not numbered from 0")
-    lines = files[MERGES].decode().removesuffix("\n").split("\n")
-    first = 1 if lines[0].startswith("#version:") else 0
-    merges = [tuple(line.split(" ")) for line in lines[first:]]
-    for number, merge in enumerate(merges, first + 1):
-        has_marks = any(piece.startswith("\ufeff") or piece.endswith("\r") for piece in merge)
-        if len(merge) != 2 or not all(merge) or has_marks:
+    merges = []
+    for number, line in enumerate(files[MERGES].decode("utf-8-sig").split("\n"), 1):
+        merge = tuple(line.removesuffix("\r").split(" "))
+        if merge == ("",) or (number == 1 and line.startswith("#version:")):
+            continue
+        if len(merge) != 2 or not all(merge):
             raise InputError(
                 f"Each line of {MERGES} of `{source}` must be two pieces with a space between "
-                f"them, without a byte order mark or a carriage return. Received in line {number}: "
-                f"{lines[number - 1]!r}."
+                f"them. Received in line {number}: {line!r}."
             )
+        merges.append(merge)
     return BytePieces(pieces, merges, False, pair_separators=2)

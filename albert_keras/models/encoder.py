@@ -32,6 +32,13 @@ from albert_keras.models.sharing import layer_plan
 from data_pipeline.limits import check_memory
 
 _BYTES_PER_WEIGHT = 4  # variables are float32 in every precision
+#: Arguments of models in KerasHub, and what says the same here.
+_OF_KERAS_HUB = {
+    "activation": "`predict` returns probabilities, and heads compute logits",
+    "backbone": "give the shape as `config`, or load an encoder by `from_preset`",
+    "dropout": "give `head_dropout`, and rates within the encoder in `config`",
+    "num_classes": "give `labels`, their names or their number",
+}
 
 
 class ConfiguredModel(StoredOnce):
@@ -46,6 +53,9 @@ class ConfiguredModel(StoredOnce):
     _sample_shape: tuple[int, ...] = (1, 4)  # of the ids of an example
 
     def __init__(self, **kwargs: Any):
+        for name in kwargs.keys() & _OF_KERAS_HUB.keys():
+            problem = f"{type(self).__name__} has no argument `{name}`: {_OF_KERAS_HUB[name]}."
+            raise TypeError(problem)
         super().__init__(**kwargs)
         take_any_inputs(self)
 

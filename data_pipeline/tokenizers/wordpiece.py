@@ -308,9 +308,10 @@ _BEYOND_16_BITS = re.compile("[\U00010000-\U0010ffff]")
 
 
 def read_pieces(content: bytes) -> list[str]:
-    """Reads a vocabulary file: UTF-8, one piece per line; anything after white space is ignored.
+    """Reads a vocabulary file: UTF-8, one piece per line; anything after a blank is ignored.
 
-    A blank line is the piece " ". Raises InputError if it is not UTF-8, or a piece occurs twice:
+    Only blanks of ASCII count: white space such as U+3000 is a piece of some vocabularies. A blank
+    line is the piece " ". Raises InputError if it is not UTF-8, or a piece occurs twice:
     then google-research/albert and google-research/bert give the pieces after it different ids.
 
     Source: `load_vocab` in google-research/albert, `tokenization.py`.
@@ -321,7 +322,7 @@ def read_pieces(content: bytes) -> list[str]:
         raise InputError(f"A WordPiece vocabulary must be UTF-8 text. {error}.") from error
     if not lines[-1]:
         lines.pop()
-    pieces = [next(iter(line.split()), " ") for line in lines]
+    pieces = [(re.search(r"[^ \t\r\f\v]+", line) or [" "])[0] for line in lines]
     piece, count = next(iter(collections.Counter(pieces).most_common(1)), ("", 0))
     if count > 1:
         numbers = [str(number) for number, other in enumerate(pieces, 1) if other == piece]

@@ -173,7 +173,14 @@ def without_json(files):
     ],
     ids=["blank", "blank at the end", "CR", "BOM"],
 )
-def test_a_line_of_merges_that_is_no_merge_is_named(files, change):
+def test_line_ends_and_blank_lines_of_merges_change_nothing(files, change):
     plain = without_json(files)
-    with pytest.raises(InputError, match="Each line of merges.txt .*Received in line"):
-        vocabulary_of(plain | {"merges.txt": change(plain["merges.txt"])}, "x")
+    expected = vocabulary_of(plain, "x").tokenizer.digest
+    changed = plain | {"merges.txt": change(plain["merges.txt"])}
+    assert vocabulary_of(changed, "x").tokenizer.digest == expected
+
+
+def test_a_line_of_merges_that_is_no_merge_is_named(files):
+    changed = without_json(files) | {"merges.txt": b"#version: 0.2\n\na b c\n"}
+    with pytest.raises(InputError, match="must be two pieces .*Received in line 3: 'a b c'"):
+        vocabulary_of(changed, "x")

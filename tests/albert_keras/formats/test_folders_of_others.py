@@ -228,6 +228,29 @@ def test_sentence_transformers_say_how_vectors_are_computed(folder, tmp_path):
     assert (found.pooling, found.normalize, found.longest_text) == ("cls", False, 12)
 
 
+def test_without_a_limit_of_its_own_the_one_of_the_tokenizer_holds(folder):
+    write_modules(folder)
+    (folder / "sentence_bert_config.json").unlink()
+    change_settings(folder, model_max_length=16)
+    assert TextEncoder(folder).settings.max_seq_length == 16
+    change_settings(folder, model_max_length=int(1e30))  # as transformers writes that there is none
+    assert TextEncoder(folder).settings.max_seq_length == SIZES["max_position_embeddings"]
+
+
+def test_a_tokenizer_that_cuts_texts_at_their_beginning_is_refused(folder):
+    path = folder / "tokenizer.json"
+    values = json.loads(path.read_text())
+    truncation = {"direction": "Left", "max_length": 8, "strategy": "LongestFirst", "stride": 0}
+    path.write_text(json.dumps(values | {"truncation": truncation}))
+    with pytest.raises(InputError, match="`direction` of the tokenizer .* must be right,"):
+        load_tokenizer(folder)
+    path.write_text(json.dumps(values | {"truncation": truncation | {"direction": "Right"}}))
+    load_tokenizer(folder)
+    change_settings(folder, truncation_side="left")
+    with pytest.raises(InputError, match="`truncation_side` of the tokenizer .* must be right,"):
+        open_weights(folder)
+
+
 def test_other_ways_to_vectors_are_refused_by_name(folder, pieces):
     write_modules(folder, pooling_mode_max_tokens=True)
     with pytest.raises(InputError, match="must be mean or cls. Received: pooling_mode_max_tokens"):

@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras import AlbertConfig, AlbertEncoder, AlbertForPretraining
+from albert_keras import (
+    AlbertConfig,
+    AlbertEncoder,
+    AlbertForPretraining,
+    AlbertForRegression,
+)
 
 IDS = tf.ones([2, 8], tf.int32)
 SHAPE = AlbertConfig.from_name("albert-tiny", vocab_size=50)
@@ -93,3 +98,10 @@ def test_a_file_of_a_subclass_is_loaded_with_all_weights(tmp_path):
     np.testing.assert_array_equal(
         keras.models.load_model(tmp_path / "model.keras")(inputs), answers
     )
+
+
+@pytest.mark.parametrize("name", ["activation", "backbone", "dropout", "num_classes"])
+def test_arguments_of_keras_hub_are_answered_with_ours(name):
+    for model_class in (AlbertEncoder, AlbertForPretraining, AlbertForRegression):
+        with pytest.raises(TypeError, match=f"has no argument `{name}`: "):
+            model_class(SHAPE, **{name: 2})

@@ -117,3 +117,9 @@ def test_a_size_below_the_number_of_characters_is_refused(tiny_corpus, tmp_path)
     with pytest.raises(InputError, match=r"`size` must be at least \d+ .* Received: 50. Raise it."):
         train_wordpiece(tiny_corpus, tmp_path / "small", 50)
     assert not list(tmp_path.iterdir())
+
+
+def test_white_space_beyond_ascii_is_a_piece():
+    lines = ["[PAD]", "\u2028", "\u3000", "\u00a0", "a\u2028b", "c 7", "", "\td\r"]
+    pieces = read_pieces("\n".join(lines).encode())
+    assert pieces == [*lines[:5], "c", " ", "d"]
