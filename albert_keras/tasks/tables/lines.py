@@ -1,15 +1,17 @@
 """The text of a file → its lines as Rows."""
 
 import io
+import re
 from pathlib import PurePath
 
 from albert_keras.tasks.tables.rows import Row
 from data_pipeline.errors import InputError
-from data_pipeline.file_kinds import ESCAPED, HTML, WIDE
+from data_pipeline.file_kinds import HTML, WIDE
 from data_pipeline.limits import bounded_lines
 from data_pipeline.text import storage
 
 USUAL_ENCODING = "utf-8"
+_ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that `surrogateescape` could not decode
 
 
 def line_rows(path: str | PurePath, encoding: str | None = None) -> list[Row]:
@@ -54,7 +56,7 @@ def checked_encoding(name: str) -> str:
 
 def _row(number, line, encoding):
     row = Row(number, line.removesuffix("\n").removesuffix("\r"), line)
-    if (found := ESCAPED.search(line)) is None:
+    if (found := _ESCAPED.search(line)) is None:
         return row
     position = len(line[: found.start()].encode(encoding, "surrogateescape"))
     byte = _byte(position, ord(found[0]) - 0xDC00)
