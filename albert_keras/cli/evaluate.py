@@ -125,33 +125,23 @@ def describe_task(evaluation):
     """Returns the lines that describe a TaskEvaluation, list of str."""
     from albert_keras.runs.trained_data import ROWS, Overlap
     from albert_keras.tasks.metrics import count_caution, tuned_text
-    from albert_keras.tasks.results import formatter, other_scores
+    from albert_keras.tasks.results import other_lines, score_lines
 
-    shown = formatter(evaluation.task)
-    low, high = evaluation.interval
-    metric, words = evaluation.metric, evaluation.bag_of_words
-    caution = count_caution(evaluation.examples, metric, "evaluated set")
+    task, metric, count = evaluation.task, evaluation.metric, evaluation.examples
     overlap = Overlap.of(evaluation.overlap)
-    kind = "training score: " if overlap and overlap.is_total else ""
-    lines = [
-        f"{kind}{metric} {shown(evaluation.scores[metric])} [{shown(low)}, {shown(high)}] on "
-        f"{count_of(evaluation.examples, 'example')} of {evaluation.split}"
-    ]
-    others = other_scores(evaluation.scores, metric, evaluation.positive_class, shown)
-    if others:
-        lines.append("  " + "  ".join(others))
-    if evaluation.guessing is not None:
-        lines.append(f"  always the same answer: {metric} {shown(evaluation.guessing[metric])}")
-    if words is not None:
-        lines.append(f"  bag of words: {metric} {shown(words[metric])}")
+    lines = score_lines(task, metric, count, evaluation.rows())
+    if overlap and overlap.is_total:
+        lines[0] += ", training scores"
+    lines += other_lines(evaluation.scores, metric, evaluation.positive_class, task)
     if evaluation.tuned:
         where = "on the same examples" if evaluation.is_tuned_here else "in training"
         lines.append(f"  tuned {where}: {tuned_text(evaluation.tuned)}")
     if overlap and overlap.normalised:
         lines.append(f"  {overlap.sentence(ROWS)}")
+    caution = count_caution(count, metric, "evaluated set")
     lines += [f"warning: {text}" for text in (caution, evaluation.collapse) if text]
-    if verdict := evaluation.verdict:
-        lines.append(verdict.sentence if verdict.is_better else f"warning: {verdict.sentence}")
+    if evaluation.verdict:
+        lines.append(evaluation.verdict.sentence)
     files = evaluation.files
     if files:
         shown_files = [f"{name}: {files[name]}" for name in files if name != "answers"]

@@ -75,7 +75,7 @@ def finetune(
         origin = detect(origin, wanted=f"{ANY_MODEL} `random` stands for random weights.")
     check_task_files(settings.task)
     from albert_keras.tasks.finetune import finetune as finetune_model
-    from albert_keras.tasks.results import as_json, first_split, lines
+    from albert_keras.tasks.results import as_json, first_split, lines, verdict_of
 
     weights = {"from_step": from_step, "albert_config": albert_config, "tokenizer": tokenizer}
     result = finetune_model(
@@ -89,12 +89,16 @@ def finetune(
     )
     files = result.files[first_split(result)]
     picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]
+    verdict = verdict_of(result)
+    next_step = f"{shell('albert-keras', 'predict', out)} {question_of(settings.task)}"
+    if verdict is not None and verdict.is_better is False:
+        next_step = "what helps is in docs/answers.md, “My model lost to the bag of words”"
     shown = [
         *lines(result),
         "   ".join([f"errors: {files['errors']}", *picture]),
         f"all results: {out}/results.json   page: {shell('albert-keras', 'runs', 'report', out)}   "
         f"live: {shell('tensorboard', '--logdir', out)}",
-        f"next: {shell('albert-keras', 'predict', out)} {question_of(settings.task)}",
+        f"next: {next_step}",
     ]
     return Output(as_json(result), shown)
 

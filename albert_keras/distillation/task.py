@@ -39,7 +39,6 @@ def distill_task(
     seeds: int | Sequence[int] = 1,
     allow_changes: Iterable[str] = (),
     random_baseline: bool = False,
-    bag_of_words: bool = True,
     **flags: Any,
 ) -> FinetuneResult:
     """Fine-tunes a student on a task, on its examples and on the answers of a teacher to them.
@@ -49,7 +48,7 @@ def distill_task(
     Args:
         teacher: str or Path. A fine-tuning of the same task, or one of its runs, which answers with
             its best checkpoint. Its vocabulary may be another one if `origin` is given.
-        out, seeds, allow_changes, random_baseline, bag_of_words: As in `finetune`.
+        out, seeds, allow_changes, random_baseline: As in `finetune`.
         config: TaskDistillationConfig or None. None takes all settings from `flags`.
         origin: str, Path or None. The student's pre-trained weights, see `open_weights`.
         student: str, AlbertConfig or None. Instead of `origin` a named model, or its shape, which
@@ -84,7 +83,6 @@ def distill_task(
         seeds=seeds,
         random_baseline=random_baseline,
         allow_changes=allow_changes,
-        bag_of_words=bag_of_words,
         teaching=TaskTeaching(weights, config.distillation),
     )
 

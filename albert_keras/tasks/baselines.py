@@ -10,37 +10,36 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task_data import TaskData
-from albert_keras.tasks.word_model import WordModel
+from albert_keras.tasks.word_model import has_word_model, word_model_answers, word_model_name
+from data_pipeline.progress import doing
 
 
 def baseline_answers(
-    strategy: tf.distribute.Strategy,
-    data: TaskData,
-    initial_weights: OpenedModel,
-    words: WordModel | None,
+    strategy: tf.distribute.Strategy, data: TaskData, initial_weights: OpenedModel
 ) -> dict[str, dict[str, list]]:
     """Answers the development examples with each baseline of a task, by name and split.
 
-    They are the most frequent answer, "majority", and `words`, "bag_of_words". For similarity they
-    are the same encoder before the training, whose vector of a text is the mean over its tokens,
-    and the cosine of TF-IDF vectors, with words and frequencies of the training texts.
+    They are the most frequent answer and the bag of words. For similarity they are the same encoder
+    before the training, whose vector of a text is the mean over its tokens, and the cosine of
+    TF-IDF vectors, with words and frequencies of the training texts.
     """
     task, splits = data.task, {split: dev.examples for split, dev in data.dev.items()}
-    found = {}
-    if words is not None:
-        found["bag_of_words"] = {
-            split: words.answers(examples) if number else words.tuned_answers(examples)
-            for number, (split, examples) in enumerate(splits.items())
-        }
+    train, found = data.train.examples, {}
+    guesses = {split: task.guesses(train, examples) for split, examples in splits.items()}
+    if None not in guesses.values():
+        is_score = task.kind in ("regression", "multi_regression")
+        found["mean of the training scores" if is_score else "most frequent answer"] = guesses
+    if has_word_model(task):
+        with doing("training the bag of words"):
+            found[word_model_name(task)] = word_model_answers(task, train, splits)
     if task.kind == "similarity":
-        texts = [text for one in data.train.examples for text in (one.first, one.second) if text]
+        texts = [text for one in train for text in (one.first, one.second) if text]
         found["mean vector before training"] = _answers_before(strategy, data, initial_weights)
         found["TF-IDF cosine"] = {
             split: task.read_out(examples, tfidf_cosines(texts, examples)[:, None])
             for split, examples in splits.items()
         }
-    guesses = {name: task.guesses(data.train.examples, given) for name, given in splits.items()}
-    return found if None in guesses.values() else {"majority": guesses} | found
+    return found
 
 
 def _answers_before(strategy, data, initial_weights):

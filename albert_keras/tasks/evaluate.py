@@ -4,7 +4,6 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.formats.detection import RESULTS
 from albert_keras.runs.trained_data import ROWS, check_overlap, read_digests
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import check_required, write_skipped_rows
@@ -16,12 +15,18 @@ from albert_keras.tasks.finetuned import (
     task_of,
 )
 from albert_keras.tasks.kinds import OFFICIAL_TASKS
-from albert_keras.tasks.labels import only_label
 from albert_keras.tasks.metrics import Interval
-from albert_keras.tasks.results import Rival, Verdict, judge, read_results, rivals_of, verdict_of
+from albert_keras.tasks.results import (
+    Row,
+    Verdict,
+    difference_text,
+    formatter,
+    interval_text,
+    result_of,
+    verdict_of,
+)
 from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task_data import digest_rows
-from albert_keras.tasks.word_model import WordModel, has_word_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
 
@@ -47,13 +52,22 @@ class TaskEvaluation(NamedTuple):
     is_tuned_here: bool
     files: dict[str, Any] = {}  # what was written, see `write_answers`; never changed
     positive_class: str | None = None  # the class that the score `f1` refers to
-    #: Scores of the bag of words on these examples; None if it was skipped, or none was saved.
-    bag_of_words: dict[str, float] | None = None
-    #: On these examples; without a saved bag of words, that of the fine-tuning. None without any
-    #: baseline, and if a tenth of the examples or more were trained on.
+    #: That of the fine-tuning. None without any baseline, and if a tenth of the examples or more
+    #: were trained on.
     verdict: Verdict | None = None
     #: Fields of an `Overlap`: how many of the examples were trained on; None if it is unknown.
     overlap: dict[str, Any] | None = None
+
+    def rows(self) -> list[Row]:
+        """Returns the main score, and that of the best constant answer, as `results.rows`."""
+        number, score = formatter(self.task), self.scores[self.metric]
+        interval = interval_text(self.interval, number)
+        found = [Row(self.split, "this model", number(score), interval)]
+        if self.guessing is not None:
+            guess = self.guessing[self.metric]
+            difference = difference_text(score - guess, None, number)
+            found.append(Row(self.split, "always the same answer", number(guess), "", difference))
+        return found
 
 
 def evaluate_task(
@@ -67,7 +81,6 @@ def evaluate_task(
     strategy: str = "auto",
     encoding: str | None = None,
     skip_bad_rows: bool | None = None,
-    bag_of_words: bool = True,
     allow_trained_rows: bool = False,
 ) -> TaskEvaluation:
     """Scores a fine-tuned model.
@@ -82,7 +95,6 @@ def evaluate_task(
         step, strategy: See `open_finetuned`.
         batch_size: int. Rows per device and call.
         encoding, skip_bad_rows: How to read `data`, if not as in training.
-        bag_of_words: bool. Whether to score the bag of words that the fine-tuning saved, too.
         allow_trained_rows: bool. Whether to score examples that were all trained on. Without it
             they are an InputError, as their score is no estimate for new examples.
 
@@ -127,31 +139,11 @@ def evaluate_task(
     tuned = None if is_tuned_here else answering.tuned
     scored = score_splits(task, {split: (examples, features)}, lambda _: outputs, tuned)
     answers = scored.answers[split]
-    others = {"majority": task.guesses(examples, examples)}  # a constant guess may know them
-    folder = opened.path.parent
-    stored = read_results(folder) if (folder / RESULTS).is_file() else None
-    if bag_of_words and has_word_model(task):
-        try:
-            words = WordModel.open(opened)
-            tune = words.tuned_answers if is_tuned_here else words.answers
-            others["bag_of_words"] = tune(examples)
-        except InputError as error:
-            logger.info("The bag of words is skipped: %s", error)
-    found = {name: one for name, one in others.items() if one is not None}
-    theirs = {name: task.scores(examples, one) for name, one in found.items()}
-    rivals: list[Rival] = [
-        (name, theirs[name][task.metric], task.lead(examples, answers, one))
-        for name, one in found.items()
-    ]
-    # Without a bag of words some are missing.
-    earlier = verdict_of(stored) if stored and len(rivals) < len(rivals_of(stored)) else None
-    score = scored.scores[split][task.metric]
-    only = only_label(examples)
-    verdict = judge(task.config.name, task.metric, score, len(examples), rivals, only)
-    if overlap is not None and overlap.is_large:
-        verdict = None
-    elif earlier:
-        verdict = earlier._replace(sentence=f"in the fine-tuning: {earlier.sentence}")
+    guesses = task.guesses(examples, examples)  # a constant guess may know them
+    result = None if overlap is not None and overlap.is_large else result_of(opened.path)
+    verdict = result and verdict_of(result)
+    if verdict is not None and not is_dev:
+        verdict = verdict._replace(sentence=f"in the fine-tuning: {verdict.sentence}")
     return TaskEvaluation(
         run=str(opened.path),
         task=task.config.name,
@@ -160,13 +152,12 @@ def evaluate_task(
         examples=len(examples),
         scores=scored.scores[split],
         interval=task.interval(examples, answers),
-        guessing=theirs.get("majority"),
+        guessing=None if guesses is None else task.scores(examples, guesses),
         collapse=scored.collapse,
         tuned=scored.tuned,
         is_tuned_here=is_tuned_here,
         files={} if out is None else write_answers(out, task, split, examples, answers),
         positive_class=task.positive_class,
-        bag_of_words=theirs.get("bag_of_words"),
         verdict=verdict,
         overlap=None if overlap is None else overlap._asdict(),
     )

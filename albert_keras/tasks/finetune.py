@@ -20,22 +20,14 @@ from albert_keras.tasks.example_report import count_labels
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import settings_of
 from albert_keras.tasks.labels import only_label
-from albert_keras.tasks.results import (
-    BagOfWords,
-    FinetuneResult,
-    best_seed,
-    read_results,
-    save_results,
-)
+from albert_keras.tasks.results import FinetuneResult, best_seed, read_results, save_results
 from albert_keras.tasks.task_data import prepare
 from albert_keras.tasks.train_seed import train_seed
-from albert_keras.tasks.word_model import WordModel, has_word_model, selected
 from albert_keras.training.cluster import barrier, is_chief, noticing_lost_workers, num_workers
 from albert_keras.training.fitting import on_first_worker
 from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.files import LOCK_FILE, check_output_folder
 from data_pipeline.folder_lock import FolderLock
-from data_pipeline.progress import doing
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +42,6 @@ def finetune(
     albert_config: AlbertConfig | str | Path | None = None,
     tokenizer: Any = None,
     allow_changes: Iterable[str] = (),
-    bag_of_words: bool = True,
     teaching: Any = None,
     **flags: Any,
 ) -> FinetuneResult:
@@ -72,8 +63,6 @@ def finetune(
             for similarity, where the encoder before the training is always scored.
         from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
         allow_changes: iterable of str. See `Run.prepare`.
-        bag_of_words: bool. Whether to train a WordModel, too, if the task classifies or scores
-            texts or tags words. It is saved in `out`.
         teaching: TaskTeaching or None. The teacher of a distillation, see `distillation/task.py`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`. Besides files,
             `train` and `dev` may be examples in memory: (inputs, labels) as `fit` of a model takes
@@ -116,11 +105,7 @@ def finetune(
         data = data if teaching is None else teaching.taught(data)
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
-        words = None
-        if bag_of_words and is_chief(strategy) and has_word_model(data.task):
-            with doing("training the bag of words"):
-                words = WordModel.train(data.task, data.train.examples)
-        answers = baseline_answers(strategy, data, initial_weights, words)
+        answers = baseline_answers(strategy, data, initial_weights)
         (first, (dev, _)), metric = next(iter(data.dev.items())), data.task.metric
         baselines = {
             name: {split: data.task.scores(data.dev[split].examples, one[split]) for split in one}
@@ -128,11 +113,6 @@ def finetune(
         }
         for name, scores in baselines.items():
             logger.info("%s: %s %.3f on %s", name, metric, scores[first][metric], first)
-        of_words = None
-        if words is not None:
-            interval = data.task.interval(dev, answers["bag_of_words"][first])
-            count = len(selected(data.task, data.train.examples))
-            of_words = BagOfWords(baselines.pop("bag_of_words"), interval, count)
         outcomes = [
             train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)
             for seed in all_seeds
@@ -164,15 +144,13 @@ def finetune(
                 )
                 for outcome in outcomes
             ),
-            majority=baselines.pop("majority", None),
+            baselines=baselines,
             random=random,
             origin=str(initial_weights),
             loaded=tuple(outcomes[0].loaded),
             examples={split: len(dev.examples) for split, dev in data.dev.items()},
-            bag_of_words=of_words,
             positive_class=data.task.positive_class,
             overlap={split: overlap._asdict() for split, overlap in data.overlaps.items()},
-            baselines=baselines,
             absent={split: names for split, names in absent.items() if names},
             only_label=only_label(dev),
         )
@@ -186,8 +164,6 @@ def finetune(
                 for number, (split, (examples, _)) in enumerate(data.dev.items())
             }
             result = result._replace(files=files)
-            if words is not None:
-                words.save(out)
             save_results(out, result)
             if not config.training.keep_optimizer_state:
                 _keep_best_weights(out, result)

@@ -17,7 +17,6 @@ from albert_keras.tasks.answer_table import (
 )
 from albert_keras.tasks.finetuned import TrainedTask, open_run, task_of
 from albert_keras.tasks.task import Task, known_fields
-from albert_keras.tasks.word_model import WordModel
 
 #: Inputs that are answered at a time.
 MOST_AT_A_TIME = 8192
@@ -50,7 +49,6 @@ def predict_task(
     encoding: str | None = None,
     skip_bad_rows: bool | None = None,
     overwrite: bool = False,
-    bag_of_words: bool = False,
 ) -> Predictions:
     """Answers new examples with a fine-tuned model.
 
@@ -70,8 +68,6 @@ def predict_task(
         encoding, skip_bad_rows: How to read `file`, if it differs from the training.
             Skipped rows have no example; they are listed in or beside `out`.
         overwrite: bool. Whether an existing .csv or .jsonl `out` is replaced.
-        bag_of_words: bool. Of a run: whether the linear model on counts of words that was saved
-            with the fine-tuning answers, for example where it has the better scores.
 
     Returns:
         Predictions.
@@ -95,9 +91,7 @@ def predict_task(
     if isinstance(model, str | Path | Place):
         run = open_run(model)
         task = task_of(run).changed(**changes)
-        opened: Any = (
-            WordModel.open(run) if bag_of_words else TrainedTask.open(run, step, strategy=strategy)
-        )
+        opened = TrainedTask.open(run, step, strategy=strategy)
         answer = functools.partial(opened.answers, batch_size=batch_size)
     else:
         task, answer = model.task.changed(**changes), model.answers

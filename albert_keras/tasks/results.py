@@ -13,7 +13,6 @@ from albert_keras.formats.detection import AFTER_LOSS, RESULTS
 from albert_keras.report import count_of, table
 from albert_keras.runs.trained_data import ROWS, Overlap
 from albert_keras.tasks.metrics import (
-    FEW_EXAMPLES,
     Interval,
     count_caution,
     difference_interval,
@@ -26,21 +25,13 @@ from data_pipeline.limits import read_json, with_digest
 
 #: Tasks whose scores are in percent.
 _IN_PERCENT = ("squad1", "squad2")
-#: What the majority baseline answers, by the main metric, if it is not a class or a tag.
-_GUESSES = {
-    **dict.fromkeys(("pearson", "spearman"), "mean of the training scores"),
-    "micro_f1": "labels that most training rows have",
-}
-#: Baseline, by the name of its field -> what it is called; of "tagging" the bag of words.
-_BASELINES = {"bag_of_words": "bag of words", "random": "same model from random weights"}
-_TAGGING = {"majority": "most frequent tag of each word"}  # of older versions
-_TAGGING |= {"bag_of_words": "linear model of words and their neighbours"}
+#: The baseline that is a network of the same size: it does not count for the verdict.
+RANDOM = "same model from random weights"
 #: Labels that are named in one message.
 _LABELS_SHOWN = 8
 
-#: A baseline: the name of its field in a result, its main score, and the 95 % interval of the lead
-#: of a model over it.
-Rival = tuple[str, float, Interval]
+#: Scores by split, then by metric.
+Scores = dict[str, dict[str, int | float]]
 
 
 class SeedResult(NamedTuple):
@@ -50,33 +41,21 @@ class SeedResult(NamedTuple):
     path: str  # of its folder, which contains its best weights
     best_step: int  # the step of the best weights
     last_step: int
-    #: By split, then by metric, of the best step; the first split determined the best step.
-    scores: dict[str, dict[str, int | float]]
+    scores: Scores  # of the best step; the first split determined the best step
     interval: Interval  # 95 % bootstrap interval of the main metric on the first split
     collapse: str | None = None  # set if all answers are the same, see `Task.collapse`
     stopped_early: bool = False  # because scores no longer improved
     seconds: float = 0.0
-    tied_steps: tuple[int, ...] = ()  # only in results of older versions
-    #: By the name of a baseline, the 95 % interval of the lead over it, of the main metric on the
-    #: first split, see `Task.lead`.
+    #: By the name of a baseline, the 95 % interval of the difference of the main metric to it, on
+    #: the first split, see `Task.lead`.
     leads: dict[str, Interval] = {}
-
-
-class BagOfWords(NamedTuple):
-    """The scores of the bag of words, see `WordModel`."""
-
-    scores: dict[str, dict[str, int | float]]  # by split, then by metric
-    interval: Interval  # 95 % bootstrap interval of the main metric on the first split
-    examples: int  # the number of training examples that it was trained on
-    seconds: float = 0.0
 
 
 class Verdict(NamedTuple):
     """Whether a model is worth using, compared with the best of the simple baselines."""
 
-    is_better: bool  # by more than chance
+    is_better: bool | None  # None if the difference may be due to chance
     sentence: str
-    better: str = ""  # the name of a baseline, as in a Rival, that is better by more than chance
 
 
 class FinetuneResult(NamedTuple):
@@ -89,21 +68,17 @@ class FinetuneResult(NamedTuple):
     task: str
     metric: str  # the main metric, `Task.metric`; more is better
     seeds: Annotated[tuple[SeedResult, ...], Field(min_length=1)]
-    #: Scores, by split, of the most frequent answer; None if the task has none.
-    majority: dict[str, dict[str, int | float]] | None = None
+    baselines: dict[str, Scores] = {}  # of the simple baselines by name, see `baseline_answers`
     random: SeedResult | None = None  # the same model trained from random weights
     tuned: dict[str, float] = {}  # returned by `Task.tuned_answers`
     origin: str = ""  # the initial weights
     loaded: tuple[str, ...] = ()  # what was loaded from the initial weights, line by line
     files: dict[str, Any] = {}  # other files that were written
     examples: dict[str, int] = {}  # the number of examples of each split
-    bag_of_words: BagOfWords | None = None  # None if it was skipped, or does not suit the task
     positive_class: str | None = None  # the class that the score `f1` refers to, if there is one
     #: By split, the fields of an `Overlap`: how many of its examples were trained on. Empty if
     #: that is unknown.
     overlap: dict[str, dict[str, Any]] = {}
-    #: Scores of further baselines, by name and split: those of similarity.
-    baselines: dict[str, dict[str, dict[str, int | float]]] = {}
     absent: dict[str, list[str]] = {}  # labels without an example, by split, also of training
     only_label: str | None = None  # the one that all examples of the first split have
 
@@ -129,43 +104,13 @@ def best_seed(result: FinetuneResult) -> SeedResult:
     return max(result.seeds, key=lambda seed: seed.scores[split][result.metric])
 
 
-def baselines_of(result: FinetuneResult, split: str) -> list[tuple[str, float, Interval | None]]:
-    """Returns the name, the main score on a split, and the interval of that, of each baseline.
-
-    The name is the one of its field, or in `FinetuneResult.baselines`.
-    """
-    words, random = result.bag_of_words, result.random
-    found = [("majority", result.majority or {}, None)]
-    found += [("bag_of_words", words.scores, words.interval)] if words else []
-    found += [(name, scores, None) for name, scores in result.baselines.items()]
-    found += [("random", random.scores, random.interval)] if random else []
-    return [
-        (name, scores[split][result.metric], interval)
-        for name, scores, interval in found
-        if split in scores
-    ]
-
-
-def rivals_of(result: FinetuneResult) -> list[Rival]:
-    """Returns the baselines on the first split that need no network of this size, with leads."""
-    found = baselines_of(result, first_split(result))
-    return [(one[0], one[1], _lead(result, *one)) for one in found if one[0] != "random"]
-
-
-def _lead(result, name, other, interval):
-    """Returns the interval of the lead over a baseline; older versions did not compute it."""
-    score, seed = _main_score(result)
-    if name not in seed.leads:
-        return difference_interval(score, seed.interval, other, interval)
-    # The median of an even number of seeds is between two of them.
-    shift = score - seed.scores[first_split(result)][result.metric]
-    return Interval(*(bound + shift for bound in seed.leads[name]))
-
-
-def baseline_scores(result: FinetuneResult) -> dict[str, float]:
-    """Returns the main score of each baseline on the first split, by the name of its field."""
-    found = baselines_of(result, first_split(result))
-    return {name: score for name, score, _ in found if name not in result.baselines}
+def baseline_scores(result: FinetuneResult, split: str | None = None) -> dict[str, float]:
+    """Returns the main score of each baseline on a split, by default the first one, by its name."""
+    split = split or first_split(result)
+    found = dict(result.baselines)
+    if result.random:
+        found[RANDOM] = result.random.scores
+    return {name: scores[split][result.metric] for name, scores in found.items() if split in scores}
 
 
 def as_json(result: FinetuneResult) -> dict:
@@ -173,7 +118,6 @@ def as_json(result: FinetuneResult) -> dict:
     values = result._asdict() | {
         "seeds": [seed._asdict() for seed in result.seeds],
         "random": result.random and result.random._asdict(),
-        "bag_of_words": result.bag_of_words and result.bag_of_words._asdict(),
     }
     # Numbers of NumPy become those of Python.
     return json.loads(json.dumps(values, default=lambda value: value.item(), allow_nan=False))
@@ -201,69 +145,97 @@ def read_results(folder: str | Path) -> FinetuneResult:
     splits = list(result.seeds[0].scores)
     for seed in result.seeds:
         complete = all(result.metric in scores for scores in seed.scores.values())
+        complete = complete and seed.leads.keys() >= result.baselines.keys()
         if not splits or list(seed.scores) != splits or not complete:
             raise InputError(
                 f"`{path}` is damaged: seed {seed.seed} must have the score `{result.metric}` on "
-                "every split."
+                "every split, and its difference to every baseline."
             )
     return result
+
+
+def result_of(run: Path) -> FinetuneResult | None:
+    """Returns the result of the fine-tuning that a run is a seed of.
+
+    None if the run was moved, was trained from random weights, or its fine-tuning is not complete.
+    """
+    folder = run.absolute().parent
+    result = read_results(folder) if (folder / RESULTS).is_file() else None
+    return result if result and run.name in {seed.path for seed in result.seeds} else None
 
 
 class Row(NamedTuple):
     """A score in a table, formatted."""
 
     split: str
-    name: str
+    name: str  # of what has this score: a seed, or a baseline
     score: str
-    interval: str  # 95 % interval, or ""
-    difference: str  # of the model to this baseline, or ""
+    interval: str = ""  # its 95 % interval
+    difference: str = ""  # of the model to this baseline, with its 95 % interval
+
+
+#: The columns of a table of rows; the second one is called like the metric.
+INTERVAL, DIFFERENCE = "95 % interval", "difference of the model"
+
+
+def rows(result: FinetuneResult) -> list[Row]:
+    """Returns the main score of each split: of each seed, of their median, and of the baselines."""
+    number, found = formatter(result.task), []
+    several, main = len(result.seeds) > 1, first_split(result)
+    for split in result.seeds[0].scores:
+        values = [seed.scores[split][result.metric] for seed in result.seeds]
+        for seed, value in zip(result.seeds, values, strict=True):
+            name = f"seed {seed.seed}" if several else "this model"
+            interval = interval_text(seed.interval, number) if split == main else ""
+            found.append(Row(split, f"{name}, {_step(seed)}", number(value), interval))
+        median = statistics.median(values)
+        if several:
+            deviation = number(statistics.stdev(values))
+            name = f"this model, median (standard deviation {deviation})"
+            found.append(Row(split, name, number(median)))
+        for name, score in baseline_scores(result, split).items():
+            lead = _lead(result, name) if split == main else None
+            difference = difference_text(median - score, lead, number)
+            found.append(Row(split, name, number(score), difference=difference))
+    return found
 
 
 def lines(result: FinetuneResult) -> list[str]:
-    """Describes a result: the main metric of each split, and below it its baselines.
-
-    Before that, if there are several seeds, a row for each. Warnings come last, or that the model
-    is worth using.
-    """
-    shown = _seed_rows(result) if len(result.seeds) > 1 else []
-    for split in result.seeds[0].scores:
-        differences = [
-            (row.name, row.score, f"difference {row.difference}")
-            for row in rows(result)
-            if row.split == split and row.difference
-        ]
-        shown += [_headline(result, split), *table((), differences)]
-        shown += _other_metrics(result, split)
+    """Describes a result: a table of rows for each split, warnings, and the verdict."""
+    shown = []
+    for split, scores in result.seeds[0].scores.items():
+        count = result.examples.get(split) or scores.get("total", 0)
+        found = [row for row in rows(result) if row.split == split]
+        shown += score_lines(result.task, result.metric, int(count), found)
+        others = {name: _median(result, split, name) for name in scores}
+        shown += other_lines(others, result.metric, result.positive_class, result.task)
     if result.tuned:
         shown.append(f"tuned: {tuned_text(result.tuned)}")
     shown += [f"warning: {warning}" for warning in cautions(result)]
     verdict = verdict_of(result)
-    return [*shown, verdict.sentence] if verdict and verdict.is_better else shown
+    return [*shown, verdict.sentence] if verdict else shown
 
 
-def rows(result: FinetuneResult) -> list[Row]:
-    """Returns the main score of each split, the median of all seeds, followed by its baselines."""
-    number, count, found = formatter(result.task), len(result.seeds), []
-    for split in result.seeds[0].scores:
-        ours, is_first = _median(result, split), split == first_split(result)
-        name = "this model" if count == 1 else f"this model, median of {count} seeds"
-        bounds = result.seeds[0].interval if count == 1 and is_first else None
-        found.append(Row(split, name, number(ours), _shown(number, bounds), ""))
-        for name, score, bounds in baselines_of(result, split):
-            interval = _shown(number, bounds if is_first else None)
-            difference = ("+" if ours >= score else "-") + number(abs(ours - score))
-            name = _name(result.task, result.metric, name)
-            found.append(Row(split, name, number(score), interval, difference))
-    return found
+def score_lines(task: str, metric: str, count: int, found: list[Row]) -> list[str]:
+    """Returns the title of the rows of a split, and their table."""
+    header = ("", metric, INTERVAL, DIFFERENCE)
+    cells = [row[1:] for row in found]
+    width = max(number for row in cells for number, cell in enumerate(row) if cell) + 1
+    title = f"{task}, {found[0].split}: {count_of(count, 'example')}"
+    return [title, *table(header[:width], [row[:width] for row in cells])]
 
 
-def _name(task, metric, baseline):
-    names = _BASELINES | {"majority": _GUESSES.get(metric, "majority class")}
-    return (names | _TAGGING if task == "tagging" else names).get(baseline, baseline)
+def other_lines(
+    scores: Mapping[str, float], metric: str, positive_class: str | None, task: str
+) -> list[str]:
+    """Returns the scores besides the main one, as `score_texts`, in at most one line."""
+    others = {name: value for name, value in scores.items() if name not in (metric, "total")}
+    texts = score_texts(others, positive_class, formatter(task))
+    return [f"  also {', '.join(texts)}"] if texts else []
 
 
 def cautions(result: FinetuneResult) -> list[str]:
-    """Returns the warnings about a result, last that the model is not worth using."""
+    """Returns the warnings about a result."""
     found = []
     for split, fields in result.overlap.items():
         overlap = Overlap.of(fields)
@@ -286,88 +258,92 @@ def cautions(result: FinetuneResult) -> list[str]:
                 "2e-4 did this, and half the rate, or `optimizer.name=lamb` with "
                 "`optimizer.lr=1e-3`, did not."
             )
-    if result.random and result.random.collapse:
-        found.append(
-            f"the same model from random weights collapsed: {result.random.collapse}. A comparison "
-            "with it is not meaningful."
-        )
     if result.random:
-        what, number = "the same model from random weights", formatter(result.task)
-        score, split = _main_score(result)[0], first_split(result)
-        other = result.random.scores[split][result.metric]
-        both = f"{result.metric} {number(score)} versus {number(other)}"
-        if score <= other:
-            found.append(f"no better than {what}: {both}")
-        elif _lead(result, "random", other, result.random.interval).low <= 0:
-            found.append(f"the lead over {what} may be due to chance: {both}")
-    verdict = verdict_of(result)
-    return [*found, verdict.sentence] if verdict and not verdict.is_better else found
+        found += _cautions_about_random(result)
+    return found
+
+
+def _cautions_about_random(result):
+    """Yields warnings about what a pre-training is worth, compared with random weights."""
+    if result.random.collapse:
+        yield (
+            f"the {RANDOM} collapsed: {result.random.collapse}. A comparison with it is not "
+            "meaningful."
+        )
+    score, other = _main_score(result)[0], baseline_scores(result)[RANDOM]
+    lead = _lead(result, RANDOM)
+    both = _comparison(result, RANDOM, score, other, lead)
+    if score <= other:
+        yield f"no better than the {RANDOM}: {both}"
+    elif lead.low <= 0:
+        yield f"the lead over the {RANDOM} may be due to chance: {both}"
 
 
 def verdict_of(result: FinetuneResult) -> Verdict | None:
-    """Returns the verdict about a fine-tuning, on its first split; None without any baseline."""
-    examples, score = result.examples.get(first_split(result)), _main_score(result)[0]
-    found = rivals_of(result)
-    return judge(result.task, result.metric, score, examples, found, result.only_label)
+    """Compares a fine-tuning with the best of its simple baselines on its first split.
 
+    The interval of the difference decides: where it excludes 0, the verdict is sure.
 
-def judge(
-    task: str,
-    metric: str,
-    score: float,
-    examples: int | None,
-    rivals: list[Rival],
-    only_label: str | None = None,
-) -> Verdict | None:
-    """Compares a score with the best of simple baselines.
-
-    Args:
-        task: Name of the task.
-        examples: Number of examples; None if it is unknown.
-        rivals: As `rivals_of` returns them. Without any there is no verdict. Scores may differ by
-            chance if the interval of the lead has 0 inside.
-        only_label: The label that all examples have, if there is one.
+    Returns:
+        Verdict or None. None without any baseline.
     """
-    if not rivals:
+    found = baseline_scores(result)
+    found.pop(RANDOM, None)
+    if not found:
         return None
-    rows = "these examples" if examples is None else count_of(examples, "example")
-    if only_label is not None:
-        return Verdict(False, f"nothing can be shown with {rows} that all have `{only_label}`")
-    number, points = formatter(task), 1 if task in _IN_PERCENT else 100
-    baseline, best, lead = max(rivals, key=lambda rival: rival[1])
-    name = _name(task, metric, baseline)
-    both = f"{metric} {number(score)} versus {number(best)}"
-    difference, low, high = (points * value for value in (score - best, *lead))
-    is_ahead = difference > 0
-    if difference < 0:
-        difference, low, high = -difference, -high, -low
-    is_few = examples is not None and count_caution(examples, metric) is not None
-    if is_few or low <= 0:
-        side = "no difference," if not difference else "ahead by" if is_ahead else "behind by"
-        by = f"{side} {difference:.1f} points [{low:+.1f}, {high:+.1f}]"
-        be = "is" if examples == 1 else "are"
-        enough = _enough(examples, difference, low) if examples and difference else ""
-        few = f"{rows} {be} too few to be sure{enough}"
-        return Verdict(False, f"{by}; {few}: {both} of the {name}")
-    by = f"by {difference:.1f} points [{low:.1f}, {high:.1f}]"
-    if is_ahead:
-        return Verdict(True, f"worth using: better than the {name} {by}: {both} on {rows}")
-    sentence = f"not worth using: use the {name}, which is better {by}: {both} on {rows}"
-    return Verdict(False, sentence, baseline)
+    if result.only_label is not None:
+        return Verdict(
+            None, f"undecided: all examples have `{result.only_label}`, which shows nothing"
+        )
+    name, best = max(found.items(), key=lambda item: item[1])
+    score, lead = _main_score(result)[0], _lead(result, name)
+    both = _comparison(result, name, score, best, lead)
+    if lead.low > 0:
+        return Verdict(True, f"worth using: {both}")
+    if lead.high < 0:
+        return Verdict(False, f"not worth using: {both}")
+    count, difference = result.examples.get(first_split(result)), score - best
+    if not count or not difference:
+        return Verdict(None, f"undecided: {both}")
+    # The error of a difference falls with the root of the number of examples.
+    error = difference - lead.low if difference > 0 else lead.high - difference
+    enough = _rounded_up(count * (error / difference) ** 2)
+    return Verdict(
+        None, f"undecided: {both}; if it stays, about {enough} examples are enough to be sure"
+    )
 
 
-def _enough(examples, difference, low):
-    """Says how many examples a difference needs to be shown: its error falls with their root."""
-    count = max(examples * ((difference - low) / difference) ** 2, FEW_EXAMPLES)
+def _comparison(result, name, score, other, lead):
+    number, count = formatter(result.task), result.examples.get(first_split(result))
+    examples = f" on {count_of(count, 'example')}" if count else ""
+    return (
+        f"{result.metric} {number(score)} versus {number(other)} of the {name}{examples}, "
+        f"difference {difference_text(score - other, lead, number)}"
+    )
+
+
+def _rounded_up(count):
+    """Returns a count as text, with two digits that are not zero."""
     unit = 10 ** (len(f"{count:.0f}") - 2)
-    return f" (if the difference stays, about {math.ceil(count / unit) * unit:,} would do)"
+    return f"{math.ceil(count / unit) * unit:,.0f}"
 
 
 def _main_score(result):
     """Returns the main score on the first split, the median, and the seed that has it."""
     split = first_split(result)
     ordered = sorted(result.seeds, key=lambda seed: seed.scores[split][result.metric])
-    return _median(result, split), ordered[(len(ordered) - 1) // 2]
+    return _median(result, split, result.metric), ordered[(len(ordered) - 1) // 2]
+
+
+def _lead(result, name):
+    """Returns the 95 % interval of the difference of the main score to that of a baseline."""
+    score, seed = _main_score(result)
+    if name == RANDOM:
+        other = baseline_scores(result)[RANDOM]
+        return difference_interval(score, seed.interval, other, result.random.interval)
+    # The median of an even number of seeds is between two of them.
+    shift = score - seed.scores[first_split(result)][result.metric]
+    return Interval(*(bound + shift for bound in seed.leads[name]))
 
 
 def formatter(task: str) -> Callable[[float], str]:
@@ -376,63 +352,28 @@ def formatter(task: str) -> Callable[[float], str]:
     return lambda value: f"{value:.{digits}f}"
 
 
-def _shown(number, interval):
-    return f"[{number(interval[0])}, {number(interval[1])}]" if interval else ""
+def interval_text(interval: Interval, number: Callable[[float], str]) -> str:
+    """Returns an interval of a score as text."""
+    return f"[{number(interval.low)}, {number(interval.high)}]"
 
 
-def _median(result, split, metric=None) -> float:
-    return statistics.median(seed.scores[split][metric or result.metric] for seed in result.seeds)
+def difference_text(
+    difference: float, lead: Interval | None, number: Callable[[float], str]
+) -> str:
+    """Returns a difference with its sign, and with its interval if that is known."""
+
+    def signed(value):
+        return ("-" if value < 0 else "+") + number(abs(value))
+
+    bounds = f" [{signed(lead.low)}, {signed(lead.high)}]" if lead else ""
+    return signed(difference) + bounds
+
+
+def _median(result, split, metric) -> float:
+    return statistics.median(seed.scores[split][metric] for seed in result.seeds)
 
 
 def _step(seed):
     early = ", stopped early" if seed.stopped_early else ""
-    return f"step {seed.best_step:,} of {seed.last_step:,}{early}"
-
-
-def _headline(result, split):
-    number, [first, *others] = formatter(result.task), result.seeds
-    prefix = f"{split}: " if len(first.scores) > 1 else ""
-    count = result.examples.get(split) or first.scores[split].get("total")
-    examples = f" on {count_of(int(count), 'example')}" if count else ""
-    if others:
-        values = [seed.scores[split][result.metric] for seed in result.seeds]
-        collapsed = sum(1 for seed in result.seeds if seed.collapse)
-        return (
-            f"{prefix}{result.metric} median {number(statistics.median(values))}, "
-            f"{number(min(values))} to {number(max(values))} over {len(values)} seeds"
-            f"{f' ({collapsed} collapsed)' if collapsed else ''}{examples} "
-            f"(standard deviation {number(statistics.stdev(values))})"
-        )
-    line = f"{prefix}{result.metric} {number(first.scores[split][result.metric])}"
-    if split == first_split(result):
-        return f"{line} {_shown(number, first.interval)}{examples} (best at {_step(first)})"
-    return line + examples
-
-
-def _seed_rows(result):
-    number, splits = formatter(result.task), list(result.seeds[0].scores)
-    names = splits if len(splits) > 1 else [result.metric]
-    cells = [["seed", names[0], "95 % interval", *names[1:], "best at"]]
-    for seed in result.seeds:
-        first, *others = (number(seed.scores[split][result.metric]) for split in splits)
-        step = _step(seed) + (", collapsed" if seed.collapse else "")
-        cells.append([str(seed.seed), first, _shown(number, seed.interval), *others, step])
-    return table((), cells, left=(-1,), indent=0)
-
-
-def other_scores(
-    scores: Mapping[str, float],
-    metric: str,
-    positive_class: str | None,
-    number: Callable[[float], str],
-) -> list[str]:
-    """Returns the scores besides the main one as `score_texts`."""
-    others = {name: value for name, value in scores.items() if name not in (metric, "total")}
-    return score_texts(others, positive_class, number)
-
-
-def _other_metrics(result, split):
-    medians = {name: _median(result, split, name) for name in result.seeds[0].scores[split]}
-    shown = other_scores(medians, result.metric, result.positive_class, formatter(result.task))
-    title = "medians of" if len(result.seeds) > 1 else "also"
-    return [f"  {title} {', '.join(shown)}"] if shown else []
+    collapsed = ", collapsed" if seed.collapse else ""
+    return f"step {seed.best_step:,} of {seed.last_step:,}{early}{collapsed}"

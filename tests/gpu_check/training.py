@@ -101,7 +101,6 @@ def fine_tuned(folder: Path) -> float:
         config,
         task="classification",
         random_baseline=False,
-        bag_of_words=False,
         **given,
     )
     return result.seeds[0].scores["dev"]["accuracy"]

@@ -16,7 +16,7 @@ from albert_keras.runs.curves import PANELS, curves_of, dev_panels
 from albert_keras.runs.overview import RunContent, RunSummary, read_run, summarize
 from albert_keras.runs.report import tables
 from albert_keras.runs.trained_data import RECORDS, Overlap
-from albert_keras.tasks.results import best_seed, cautions
+from albert_keras.tasks.results import best_seed, cautions, verdict_of
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_text
 from data_pipeline.progress import format_duration
@@ -80,6 +80,7 @@ def _facts_of(folder: Path) -> dict[str, Any]:
     else:
         scores, answers = tables.evaluation_table(evaluations), []
     shape = AlbertConfig.from_dict(record["albert_config"])
+    verdict = verdict_of(run.result) if run.result else None
     return {
         "summary": summary,
         "name": folder.absolute().name,
@@ -87,6 +88,7 @@ def _facts_of(folder: Path) -> dict[str, Any]:
         f"{shape.vocab_size:,} pieces",
         "facts": _numbers(summary, run),  # the few most important ones
         "scores": scores,
+        "verdict": verdict.sentence if verdict else "",
         "problems": list(_problems(summary, run)),
         "curves": list(
             _curves(run.trainings, (summary.metric or "accuracy") if is_finetuning else None)

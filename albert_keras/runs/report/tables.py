@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from albert_keras.report import count_of, percent, shortened
 from albert_keras.runs.run_record import flat_values
 from albert_keras.tasks.answer_files import ERRORS
-from albert_keras.tasks.results import FinetuneResult, rows
+from albert_keras.tasks.results import DIFFERENCE, INTERVAL, FinetuneResult, rows
 
 #: The most wrong answers of a split that are shown.
 _ANSWERS = 20
@@ -94,7 +94,7 @@ def result_table(result: FinetuneResult | None, scores: dict[str, float]) -> Tab
         return Table("Scores so far", ("score", "value"), cells, numbers=(1,)) if cells else None
     split, *others = (split for split in result.seeds[0].scores)
     cells = [(row.split, row.name, row.score, row.interval, row.difference) for row in rows(result)]
-    header = ("split", result.metric, "score", "95 % interval", "lead of this model")
+    header = ("split", "", result.metric, INTERVAL, DIFFERENCE)
     if not others:
         return Table(f"{result.task}, {split}", header[1:], [row[1:] for row in cells], (1, 2, 3))
     return Table(result.task, header, cells, numbers=(2, 3, 4))

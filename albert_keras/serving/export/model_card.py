@@ -286,11 +286,11 @@ def _template():
     return environment.get_template("model_card.md.jinja")
 
 
-def as_text(text: str) -> str:
+def as_text(text: str, longest: int = _MAX_CHARACTERS) -> str:
     """Escapes text so that it is shown as it is, on one line and in a cell of a table."""
     text = " ".join(text.split())
     text = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
-    text = text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+    text = text if len(text) <= longest else text[: longest - 1] + "…"
     text = _SPECIAL.sub(lambda found: "\\" + found[0], text)
     return "".join(_ENTITIES.get(sign, sign) for sign in text)
 

@@ -32,7 +32,7 @@ from albert_keras.serving.graph.tagging_model import TaggingModel
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.tasks.finetuned import TrainedTask, open_text_model_of, read_tuned
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.results import baseline_scores, read_results
+from albert_keras.tasks.results import baseline_scores, result_of, verdict_of
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
@@ -72,8 +72,9 @@ class ExportSource(NamedTuple):
     task: Task | None = None  #: None for a pre-trained model.
     tuned: dict[str, float] = {}  #: As `Task.tuned_answers` returns it.
     scores: dict[str, Any] = {}  #: Scores of the checkpoint on development examples; may be empty.
-    #: Main score of each baseline on these examples, by its name in a FinetuneResult; may be empty.
+    #: Main score of each baseline of a fine-tuning on these examples, by its name; may be empty.
     baselines: dict[str, float] = {}
+    verdict: str | None = None  # the sentence of a fine-tuning that says whether to use it
     #: Loads the model in the precision of its training; None if that is float32 or unknown.
     load_trained: Callable[[], keras.Model] | None = None
 
@@ -111,6 +112,7 @@ class ExportSource(NamedTuple):
             "tuned": self.tuned,
             "scores": _without_folders(self.scores),
             "baselines": self.baselines,
+            "verdict": self.verdict,
             "run": _without_folders(run),
         }
 
@@ -153,7 +155,7 @@ def _of_run(run, step, sequence_length):
     if is_finetuned:
         task = TaskConfig(**run.record["config"]["task"])  # with the files of its training
         task = build_task(task.replace(max_seq_length=length))
-        known = {"tuned": read_tuned(run), "baselines": _baselines(run)}
+        known = {"tuned": read_tuned(run)} | _comparison(run)
     load_trained = functools.partial(run.load_model, step, task=task)
     model = load_trained(precision="float32")
     if task is not None:  # the `.keras` file answers texts as well
@@ -240,15 +242,14 @@ def _scores(run, step):
     }
 
 
-def _baselines(run):
-    """Returns the main scores of the baselines of a fine-tuning, on its first split."""
-    try:
-        result = read_results(run.path.absolute().parent)
-    except InputError:  # a run that was moved, or whose fine-tuning is not complete
-        return {}
-    if run.path.name not in {seed.path for seed in result.seeds}:
-        return {}
-    return baseline_scores(result)
+def _comparison(run):
+    """Returns how a fine-tuning compares with its baselines: fields of a source by name."""
+    result = result_of(run.path)
+    verdict = result and verdict_of(result)
+    return {
+        "baselines": baseline_scores(result) if result else {},
+        "verdict": verdict.sentence if verdict else None,
+    }
 
 
 def _without_folders(value):

@@ -14,7 +14,7 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import TrainedTask, open_run, task_of
 from data_pipeline.errors import InputError
 
-ALONE = {"random_baseline": False, "bag_of_words": False}
+ALONE = {"random_baseline": False}
 
 
 @pytest.fixture(scope="module")

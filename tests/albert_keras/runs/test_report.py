@@ -9,6 +9,7 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.runs.report.page import write_report
+from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.results import read_results, save_results
 from data_pipeline.errors import InputError
 
@@ -84,9 +85,11 @@ def test_the_page_of_a_pretraining(folder, capsys):
 def test_the_page_of_a_finetuning(folder):
     tuned = folder / "tuned"
     result = read_results(tuned)
-    majority = {"dev": {"accuracy": 0.9}}
+    baselines = {"most frequent answer": {"dev": {"accuracy": 0.9}}}
+    leads = {"most frequent answer": Interval(-0.2, 0.1)}
+    seeds = tuple(seed._replace(leads=leads) for seed in result.seeds)
     files = {"dev": {"errors": "elsewhere/errors.tsv"}}
-    save_results(tuned, result._replace(majority=majority, files=files))
+    save_results(tuned, result._replace(seeds=seeds, baselines=baselines, files=files))
     (tuned / "errors.tsv").write_text(
         "id\tconfidence\ttruth\tanswer\ttext\n7\t0.99\t1\t0\ta <script>bad</script> film\n"
     )
@@ -96,9 +99,9 @@ def test_the_page_of_a_finetuning(folder):
     assert len(first) > 10_000 < len(second) and confusion == "data:image/png;base64,cG5n"
     assert "script" not in page.tags
     for part in (
-        "this model, median of 2 seeds 0.825",
-        "majority class 0.900 -0.075",
-        "behind by 7.5 points [",
+        "this model, median (standard deviation 0.035) 0.825",
+        "most frequent answer 0.900 -0.075 [-0.175, +0.125]",
+        "undecided: accuracy 0.825 versus 0.900 of the most frequent answer",
         "1 of 1 wrong answers of dev",
         "7 0.99 1 0 a <script>bad</script> film",
     ):

@@ -1,17 +1,14 @@
 """Counts of words and word pairs are a baseline that learns what they can, within its limits."""
 
 import random
-import shutil
 
 import pytest
 
 from albert_keras.tasks import word_model
 from albert_keras.tasks.examples import TaggedExample, TextExample
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.tasks.word_model import WordModel, selected
-from data_pipeline.errors import InputError
+from albert_keras.tasks.word_model import word_model_answers
 
 FILLERS = "the old ferry left our small harbour before sunrise and nobody knew why".split()
 
@@ -36,15 +33,19 @@ def texts(count, words, seed=0):
     return examples
 
 
+def answers_of(task, train, dev):
+    return word_model_answers(task, train, {"dev": dev})["dev"]
+
+
 WORDS = {"bad": ["dull", "tired"], "good": ["funny", "warm"]}
 
 
 def test_words_that_determine_the_class_are_learned_and_answers_are_deterministic():
     task, train, dev = task_of(), texts(120, WORDS), texts(50, WORDS, seed=1)
-    answers = WordModel.train(task, train).answers(dev)
+    answers = answers_of(task, train, dev)
     assert task.scores(dev, answers)["accuracy"] == 1
     assert list(answers[0].probabilities) == ["bad", "good"]
-    assert answers == WordModel.train(task, train).answers(dev)
+    assert answers == answers_of(task, train, dev)
 
 
 def test_scripts_without_spaces_are_learned_and_a_class_without_examples_is_never_answered():
@@ -57,7 +58,7 @@ def test_scripts_without_spaces_are_learned_and_a_class_without_examples_is_neve
             yield TextExample(str(number), text[:4] + sign + text[4:], None, label)
 
     train, dev = list(sentences(120)), list(sentences(40))
-    answers = WordModel.train(task, train).tuned_answers(dev)
+    answers = answers_of(task, train, dev)
     assert task.scores(dev, answers)["accuracy"] == 1
     assert all(answer.probabilities["odd"] < 1e-6 for answer in answers)
 
@@ -74,7 +75,7 @@ def test_whether_two_texts_share_their_words_is_learned_for_words_never_seen():
             yield TextExample(str(number), " ".join(words[:6]), " ".join(second), label)
 
     train, dev = list(pairs(200, 0)), list(pairs(60, 1000))
-    answers = WordModel.train(task, train).tuned_answers(dev)
+    answers = answers_of(task, train, dev)
     assert task.scores(dev, answers)["accuracy"] > 0.95
 
 
@@ -84,22 +85,29 @@ def test_several_labels_and_several_scores_are_predicted(caplog):
     two = {"bad": ("bad", "all"), "good": ("good", "all")}
     task = task_of(label=("bad", "good", "all", "none"), labels=("bad", "good", "all", "none"))
     train, dev = ([one._replace(label=two[one.label]) for one in part] for part in (train, dev))
-    answers = WordModel.train(task, train).tuned_answers(dev)
+    answers = answers_of(task, train, dev)
     assert [set(answer.labels) for answer in answers] == [set(one.label) for one in dev]
     assert "thresholds" not in caplog.text  # they would pass for those of the model
     task = task_of("regression", label=("first", "second"))
     both = {"bad": (0.0, 4.0), "good": (1.0, 2.0)}
     train, dev = ([one._replace(label=both[one.label[0]]) for one in part] for part in (train, dev))
-    answers = WordModel.train(task, train).tuned_answers(dev)
+    answers = answers_of(task, train, dev)
     assert task.scores(dev, answers)["pearson"] > 0.9
 
 
 def test_of_more_examples_than_the_limit_the_same_selection_is_used(monkeypatch):
-    examples = texts(60, WORDS)
-    monkeypatch.setattr(word_model, "MAX_EXAMPLES", 20)
-    few = selected(task_of(), examples)
-    assert len(few) == 20 and few == selected(task_of(), list(examples)) and few != examples[:20]
-    assert [example.id for example in few] == sorted((one.id for one in few), key=int)
+    task, train, dev = task_of(), texts(120, WORDS), texts(50, WORDS, seed=1)
+    monkeypatch.setattr(word_model, "MAX_TEXTS", 20)
+    few = answers_of(task, train, dev)
+    assert few == answers_of(task, list(train), dev) != answers_of(task, train[:20], dev)
+
+
+def test_a_second_split_is_answered_with_what_was_tuned_on_the_first():
+    task = task_of(label=("bad", "good"))
+    train = [one._replace(label=(one.label,)) for one in texts(120, WORDS)]
+    splits = {"dev": train[:3], "more": train[3:30]}
+    answers = word_model_answers(task, train, splits)
+    assert [set(one.labels) for one in answers["more"]] == [{*one.label} for one in splits["more"]]
 
 
 def sentences(count, seed):
@@ -117,58 +125,12 @@ def sentences(count, seed):
 def test_tags_are_learned_from_neighbours_and_case_for_words_never_seen():
     task = build_task(TaskConfig(name="tagging", labels=("B-LOC", "O", "I-LOC")))
     train, dev = sentences(100, 1), sentences(50, 2)
-    answers = WordModel.train(task, train).answers(dev)
+    answers = answers_of(task, train, dev)
     assert task.scores(dev, answers)["entity_f1"] > 0.95
-    assert selected(task, train) == train
-
-
-def test_a_model_that_was_saved_gives_the_same_answers(tmp_path, monkeypatch):
-    monkeypatch.setattr(word_model, "task_of", lambda run: run.task)
-    run = type("", (), {"path": tmp_path / "seed-1"})()
-    both = {"bad": ("bad",), "good": ("good", "all")}
-    dev = texts(40, WORDS, seed=1)
-    pairs = [one._replace(second=f"{one.first} ferry") for one in dev]
-    several = [one._replace(label=both[one.label]) for one in dev]
-    scores = [one._replace(label=float(len(one.first))) for one in dev]
-    many = {"label": ("bad", "good", "all"), "labels": ("bad", "good", "all")}
-    for run.task, examples in (
-        (task_of(), dev),
-        (task_of("pair", pair="b"), pairs),
-        (task_of(**many), several),
-        (task_of("regression"), scores),
-        (build_task(TaskConfig(name="tagging", labels=("B-LOC", "O"))), sentences(20, 1)),
-    ):
-        with pytest.raises(InputError, match="bag_of_words.npz` does not exist. Repeat"):
-            WordModel.open(run)
-        words = WordModel.train(run.task, examples)
-        words.tuned_answers(examples)
-        words.save(tmp_path)
-        assert WordModel.open(run).answers(examples) == words.answers(examples)
-        path = tmp_path / "bag_of_words.npz"
-        content = path.read_bytes()
-        for damaged in (content[: len(content) // 2], content.replace(b"\x00", b"\x01", 300)):
-            path.write_bytes(damaged)
-            with pytest.raises(InputError, match="bag_of_words.npz` is damaged: "):
-                WordModel.open(run)
-        path.write_bytes(content)
-        run.task = task_of(labels=("a", "b", "c", "d"))
-        with pytest.raises(InputError, match="bag_of_words.npz` is damaged: "):
-            WordModel.open(run)
-        path.unlink()
-
-
-def test_a_fine_tuning_keeps_its_bag_of_words_which_can_answer(tuned_toy, tmp_path):
-    text = "The harbour ."
-    answer = predict_task(tuned_toy.path, text, bag_of_words=True).answers[0]
-    assert answer.label == "yes" and answer != predict_task(tuned_toy.path, text).answers[0]
-    none = shutil.copytree(tuned_toy.path, tmp_path / "none")
-    (none / "bag_of_words.npz").unlink()
-    with pytest.raises(InputError, match="bag_of_words.npz` does not exist"):
-        predict_task(none, text, bag_of_words=True)
 
 
 def test_4000_rows_of_sst_2_give_the_known_accuracy(shared_data):
     task = build_task(TaskConfig(name="sst-2", data_dir=str(shared_data / "glue")))
     train, dev = task.read("train")[:4000], task.read("dev")
-    answers = WordModel.train(task, train).tuned_answers(dev)
+    answers = answers_of(task, train, dev)
     assert task.scores(dev, answers)["accuracy"] == pytest.approx(0.775, abs=0.01)

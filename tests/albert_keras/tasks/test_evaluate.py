@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from albert_keras.cli.evaluate import describe_task
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.finetune_config import FinetuneConfig
@@ -78,7 +79,7 @@ def test_what_cannot_be_scored_is_refused(tuned, arguments, says):
         evaluate_task(**{"model": tuned, **arguments})
 
 
-def test_the_stored_baseline_is_found_without_the_files_of_the_training(
+def test_the_verdict_of_the_fine_tuning_needs_no_files_of_the_training(
     tuned_toy, toy, tmp_path, monkeypatch
 ):
     dev = shutil.copy(toy / "dev.tsv", tmp_path / "copy.tsv")
@@ -87,14 +88,14 @@ def test_the_stored_baseline_is_found_without_the_files_of_the_training(
     )
     # A quarter of these texts was trained on, so that there would be no verdict.
     monkeypatch.setattr("albert_keras.tasks.evaluate.check_overlap", lambda *_, **__: None)
-    evaluation = evaluate_task(tuned_toy.path, dev)
-    assert evaluation.bag_of_words == tuned_toy.bag_of_words.scores["dev"]
-    assert evaluation.verdict == verdict_of(tuned_toy)
+    verdict = verdict_of(tuned_toy)
+    assert evaluate_task(tuned_toy.path, dev).verdict == verdict
     lines = dev.read_text().splitlines(keepends=True)
     dev.write_text("".join(lines[:40]))
-    assert evaluate_task(tuned_toy.path, dev).bag_of_words["accuracy"] == 1
-    older = shutil.copytree(tuned_toy.path, tmp_path / "older")
-    (older / "bag_of_words.npz").unlink()
-    evaluation = evaluate_task(older, dev)
-    assert evaluation.bag_of_words is None
-    assert evaluation.verdict.sentence == f"in the fine-tuning: {verdict_of(tuned_toy).sentence}"
+    evaluation = evaluate_task(tuned_toy.path, dev)
+    assert evaluation.verdict == (verdict.is_better, f"in the fine-tuning: {verdict.sentence}")
+    first, header, model, guess = describe_task(evaluation)[:4]
+    assert first == "classification, copy.tsv: 39 examples" and "accuracy" in header
+    assert model.startswith("  this model ") and guess.startswith("  always the same answer ")
+    moved = shutil.copytree(f"{tuned_toy.path}/{tuned_toy.seeds[0].path}", tmp_path / "moved")
+    assert evaluate_task(moved, dev).verdict is None

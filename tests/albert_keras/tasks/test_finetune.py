@@ -23,7 +23,7 @@ SEED = 12345
 
 def test_a_toy_is_learnt_and_training_ends_when_nothing_gets_better(tuned_toy):
     (seed,) = tuned_toy.seeds
-    majority = tuned_toy.majority["dev"]["accuracy"]
+    majority = tuned_toy.baselines["most frequent answer"]["dev"]["accuracy"]
     assert majority < 0.6 and seed.scores["dev"]["accuracy"] > 0.9
     assert seed.interval.low > majority and seed.interval.high <= 1
     assert seed.collapse is None
@@ -42,7 +42,7 @@ def test_a_toy_is_learnt_and_training_ends_when_nothing_gets_better(tuned_toy):
 def test_what_is_left_on_disk_is_the_weights_of_the_best_step_once(
     tune, tiny_run, eagerly, end_at_once, tmp_path
 ):
-    words = {"origin": tiny_run, "steps": 2, "bag_of_words": False, "random_baseline": True}
+    words = {"origin": tiny_run, "steps": 2, "random_baseline": True}
     result = tune(tmp_path / "out", **words)
     run = Run.open(tmp_path / "out" / result.seeds[0].path)
     weights = tensors_of(run.path, result.seeds[0].best_step)
@@ -75,8 +75,7 @@ def test_results_are_kept_complete(tuned_toy, toy):
     }
     names = {"results.json", "errors.tsv", "confusion.png", "predictions-dev.jsonl"}
     assert listed == {str(out / name) for name in names - {"results.json"}}
-    others = {"bag_of_words.npz", f"seed-{SEED}"}
-    assert {path.name for path in out.iterdir()} == names | others
+    assert {path.name for path in out.iterdir()} == {*names, f"seed-{SEED}"}
     answers = [
         json.loads(line) for line in (out / "predictions-dev.jsonl").read_text().splitlines()
     ]
@@ -84,10 +83,10 @@ def test_results_are_kept_complete(tuned_toy, toy):
     share = np.mean([a["label"] == label for a, label in zip(answers, right, strict=True)])
     assert share == tuned_toy.seeds[0].scores["dev"]["accuracy"]
     assert len((out / "errors.tsv").read_text().splitlines()) == 1 + round(60 * (1 - share))
-    words = tuned_toy.bag_of_words
-    assert words.examples == 200
-    assert words.scores["dev"]["accuracy"] > tuned_toy.majority["dev"]["accuracy"] + 0.2
-    assert words.interval.low <= words.scores["dev"]["accuracy"] <= words.interval.high
+    majority, words = (one["dev"]["accuracy"] for one in tuned_toy.baselines.values())
+    assert words > majority + 0.2
+    assert list(tuned_toy.baselines) == ["most frequent answer", "bag of words"]
+    assert tuned_toy.seeds[0].leads.keys() == tuned_toy.baselines.keys()
     assert tuned_toy.positive_class == "yes"
 
 
@@ -118,14 +117,14 @@ def test_a_head_of_the_same_labels_is_trained_further(
     tuned_toy, tune, untrained, tmp_path, toy_config
 ):
     tuned = f"{tuned_toy.path}/{tuned_toy.seeds[0].path}"
-    result = tune(tmp_path / "out", origin=tuned, bag_of_words=False)
-    assert (result.random, result.bag_of_words) == (None, None)
+    result = tune(tmp_path / "out", origin=tuned)
+    assert result.random is None
     assert "output_weights" in result.loaded[0]
     assert not any("newly initialized" in line for line in result.loaded)
     best = tensors_of(tuned, tuned_toy.seeds[0].best_step)["output_weights"]
     np.testing.assert_array_equal(untrained[f"seed-{SEED}"]["output_weights"], best)
     other = toy_config.replace(task=toy_config.task.replace(labels=("yes", "no")))
-    words = {"origin": tuned, "random_baseline": False, "bag_of_words": False}
+    words = {"origin": tuned, "random_baseline": False}
     result = tune(tmp_path / "other", other, **words)
     assert "newly initialized: output_weights" in result.loaded[1]
 
@@ -134,7 +133,7 @@ def test_the_metric_of_the_best_checkpoint_and_class_weights_are_settings(
     tune, untrained, tmp_path, toy_config
 ):
     task = toy_config.task.replace(metric="f1", class_weights="balanced")
-    result = tune(tmp_path / "out", toy_config.replace(task=task), bag_of_words=False)
+    result = tune(tmp_path / "out", toy_config.replace(task=task))
     assert result.metric == "f1"
     task = toy_config.task.replace(metric="micro_f1")
     with pytest.raises(InputError, match="no score of this task. Did you mean `macro_f1`"):
@@ -156,7 +155,7 @@ def test_a_pre_trained_model_is_switched_to_longer_texts(
     config = toy_config.replace(
         model=toy_config.model.replace(**changes), task=toy_config.task.replace(max_seq_length=100)
     )
-    tune(tmp_path / "out", config, origin=tiny_run, random_baseline=False, bag_of_words=False)
+    tune(tmp_path / "out", config, origin=tiny_run, random_baseline=False)
     run = Run.open(tmp_path / "out" / f"seed-{SEED}")
     assert run.albert_config == Run.open(tiny_run).albert_config.replace(**changes)
     assert run.albert_config.is_sparse_at(100)
@@ -199,7 +198,7 @@ def test_a_second_split_is_scored_and_has_a_folder(tune, untrained, tiny_corpus,
     words = {"task": "mnli", "data_dir": str(tmp_path), "max_seq_length": 32, "steps": 2}
     result = tune(tmp_path / "out", None, precision="float32", **words)
     assert list(result.examples.items()) == [("dev_matched", 12), ("dev_mismatched", 9)]
-    for scores in (result.seeds[0].scores, result.majority, result.files):
+    for scores in (result.seeds[0].scores, *result.baselines.values(), result.files):
         assert list(scores) == ["dev_matched", "dev_mismatched"]
     for folder in (tmp_path / "out", tmp_path / "out" / "dev_mismatched"):
         assert {"errors.tsv", "confusion.png"} <= {path.name for path in folder.iterdir()}

@@ -38,7 +38,7 @@ def frozen(tune, tuned_toy, config, tmp_path_factory):
     """Returns the folder of a fine-tuning of a head, from the encoder of another fine-tuning."""
     out = tmp_path_factory.mktemp("frozen") / "out"
     origin = f"{tuned_toy.path}/{tuned_toy.seeds[0].path}"
-    tune(out, config, origin, random_baseline=False, bag_of_words=False)
+    tune(out, config, origin, random_baseline=False)
     return out
 
 
@@ -62,7 +62,7 @@ def test_it_learns_answers_and_is_scored(frozen):
     result = json.loads((frozen / "results.json").read_text())
     score = result["seeds"][0]["scores"]["dev"]["accuracy"]
     assert score > 0.8
-    assert evaluate_task(frozen, bag_of_words=False).scores["accuracy"] == score
+    assert evaluate_task(frozen).scores["accuracy"] == score
     answers = predict_task(frozen, ["The harbour .", "A window ."]).answers
     assert [answer.label for answer in answers] == ["yes", "no"]
 
@@ -76,7 +76,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(
     checkpoints = Run.open(next(out.glob("seed-*"))).checkpoints
     shutil.rmtree(checkpoints.folder(40))
     assert checkpoints.steps() == [20]
-    tune(out, config, origin, random_baseline=False, bag_of_words=False)
+    tune(out, config, origin, random_baseline=False)
     assert_same(checkpoint_of(out, 40), checkpoint_of(frozen, 40))
 
 

@@ -21,7 +21,7 @@ def test_an_export_answers_as_the_run_and_encodes_one_text(
     (tmp_path / "train.tsv").write_text("\n".join(["a\tb\tlabel", *rows]) + "\n")
     words = {"task": "pair", "train": tmp_path / "train.tsv", "pair_encoding": "separate"}
     words |= {"text": "a", "pair": "b", "label": "label", "max_seq_length": 32, "steps": 2}
-    words |= {"random_baseline": False, "bag_of_words": False, "precision": "float32"}
+    words |= {"random_baseline": False, "precision": "float32"}
     with end_at_once():
         tuned = tune(tmp_path / "out", None, tiny_run, **words).path
     pairs = [
