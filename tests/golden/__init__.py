@@ -1,0 +1,1 @@
+"""Golden answers of every kind of model, on slices of the official files."""
