@@ -37,7 +37,7 @@ class ByteBPEConfig(Settings):
 
     With `add_prefix_space`, a text starts with a space, so that its first word has the pieces that
     it has elsewhere. `pair_separators` is the number of `</s>` between the texts of a pair: 2, as
-    in RoBERTa; folders of earlier versions do not contain it and mean 1.
+    in RoBERTa.
     """
 
     kind: Literal["bpe"] = "bpe"
@@ -76,10 +76,7 @@ class ByteBPEModel:
         products = (first + second for first, second in self.merges)
         ordinary = {self._ids[piece] for piece in (*BYTE_CHARACTERS, *products)}
         self.ordinary_ids = np.array(sorted(ordinary), np.int32)
-        keys = {"kind", "add_prefix_space"}
-        if config.pair_separators != 1:  # 1 is left out, as digests of earlier versions remain
-            keys.add("pair_separators")
-        settings = config.model_dump_json(include=keys)
+        settings = config.model_dump_json(include={"kind", "add_prefix_space", "pair_separators"})
         content_text = "\n".join([*self.vocabulary, *map(" ".join, self.merges), settings])
         self.digest = hashlib.sha256(content_text.encode()).hexdigest()
         self._plain = _encoder(self._ids, self.merges, False)

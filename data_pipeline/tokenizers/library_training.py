@@ -7,10 +7,8 @@ import collections
 import json
 import logging
 import string
-import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_folder
@@ -41,7 +39,6 @@ logger = logging.getLogger(__name__)
 
 #: Rarer pieces are not learned.
 _LEAST_COUNT = 2
-_SECONDS_TO_WAIT = 0.25
 
 
 def train_wordpiece(
@@ -148,9 +145,11 @@ def _learn(words, allowed, size):
         continuing_subword_prefix=CONTINUATION,
         show_progress=False,
     )
-    model = _train_on_words(tokenizers.models.WordPiece(unk_token=UNKNOWN), trainer, kept)
-    ids = model.get_vocab()
-    return sorted(ids, key=ids.__getitem__)
+    model = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNKNOWN))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    logger.info("training on %s different words", f"{len(kept):,}")
+    model.train_from_iterator((" ".join([word] * kept[word]) for word in sorted(kept)), trainer)
+    return _by_id(model.get_vocab())
 
 
 def train_byte_bpe(
@@ -196,15 +195,15 @@ def train_byte_bpe(
 def _learn_merges(texts, size):
     """Returns pieces, merges, and the number of characters of the texts but spaces."""
     library = load_tokenizers()
-    splitter = library.pre_tokenizers.ByteLevel(add_prefix_space=True)
-    words: collections.Counter[str] = collections.Counter()
     characters = 0
-    for text in texts:
-        characters += len(text) - text.count(" ")
-        pairs = splitter.pre_tokenize_str(replace_surrogates(text))
-        words.update(word for word, _ in pairs)
-    if not words:
-        raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
+
+    def counted_texts():
+        nonlocal characters
+        for text in texts:
+            characters += len(text) - text.count(" ")
+            yield replace_surrogates(text)
+        logger.info("training on %.1f million characters", characters / 1e6)
+
     trainer = library.trainers.BpeTrainer(
         vocab_size=size,
         min_frequency=_LEAST_COUNT,
@@ -212,43 +211,17 @@ def _learn_merges(texts, size):
         initial_alphabet=list(BYTE_CHARACTERS),
         show_progress=False,
     )
-    model = _train_on_words(library.models.BPE(), trainer, words)  # bytes are visible characters
-    ids = model.get_vocab()
+    model = library.Tokenizer(library.models.BPE())
+    model.pre_tokenizer = library.pre_tokenizers.ByteLevel(add_prefix_space=True)
+    model.train_from_iterator(counted_texts(), trainer)
+    if not characters:
+        raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
     merges: dict[str, tuple] = {}  # of several that make the same piece, the first learned one
     for merge in json.loads(model.to_str())["model"]["merges"]:
         parts = merge.split(" ") if isinstance(merge, str) else merge
         merges.setdefault("".join(parts), tuple(parts))
-    return sorted(ids, key=ids.__getitem__), list(merges.values()), characters
+    return _by_id(model.get_vocab()), list(merges.values()), characters
 
 
-def _train_on_words(model: Any, trainer: Any, words: dict[str, int]) -> Any:
-    """Trains a model of the library on counted words without white space; returns its Tokenizer.
-
-    The result does not depend on the order of the words. Ctrl-C interrupts the training: it runs in
-    a thread of its own, which ends with the process.
-    """
-    library = load_tokenizers()
-    tokenizer = library.Tokenizer(model)
-    tokenizer.pre_tokenizer = library.pre_tokenizers.WhitespaceSplit()
-    characters = sum(len(word) * count for word, count in words.items())
-    logger.info(
-        "training on %s different words in %.1f million characters",
-        f"{len(words):,}",
-        characters / 1e6,
-    )
-    texts = (" ".join([word] * count) for word, count in sorted(words.items()))
-    errors: list[BaseException] = []
-
-    def train():
-        try:
-            tokenizer.train_from_iterator(texts, trainer)
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=train, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(_SECONDS_TO_WAIT)
-    if errors:
-        raise errors[0]
-    return tokenizer
+def _by_id(ids):
+    return sorted(ids, key=ids.__getitem__)

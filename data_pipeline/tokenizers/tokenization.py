@@ -5,7 +5,6 @@
 [SEP], [MASK] or padding: callers add them by id.
 """
 
-import contextlib
 import hashlib
 import importlib
 import itertools
@@ -15,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import DecodeError
 
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
@@ -26,7 +24,6 @@ from data_pipeline.tokenizers.vocabulary_files import (
     CONFIG_FILE,
     FILES,
     TokenizerConfig,
-    read_model,
     tokenizer_files,
     write_tokenizer_files,
 )
@@ -40,10 +37,6 @@ MODELS: dict[str, Any] = {
 }
 #: End of the name of a bare vocabulary file -> its kind; all others are SentencePiece models.
 _KIND_OF_FILE = {".txt": "wordpiece", ".json": "bpe"}
-
-
-#: More pieces take a minute to load, and no model has them; XLM-V has 901,629.
-_MOST_PIECES = 950_000
 
 
 class Tokenizer:
@@ -291,7 +284,6 @@ def _parts_of(files, settings):
             )
         [(name, content)] = files.items()
         kind = _KIND_OF_FILE.get(Path(name).suffix.lower(), "unigram")
-        _check_size(name, content, kind)
         return MODELS[kind].config_of_file(content, name, settings), content
     try:
         values = parse_json(files[CONFIG_FILE])
@@ -309,23 +301,12 @@ def _parts_of(files, settings):
             f"The vocabulary `{name}`, which {CONFIG_FILE} describes, is missing.",
             Mistake.NO_TOKENIZER,
         )
-    _check_size(name, files[name], kind)
     if hashlib.sha256(files[name]).hexdigest() != config.sha256:
         raise InputError(
             f"`{name}` is not the file that {CONFIG_FILE} describes: its sha256 differs. "
             "Copy the folder again, or train the vocabulary again."
         )
     return config, files[name]
-
-
-def _check_size(name, content, kind):
-    """Raises InputError if a vocabulary file has more pieces than can be loaded in a minute."""
-    count = content.count(b'":' if kind == "bpe" else b"\n")
-    if count > _MOST_PIECES and kind == "unigram":  # lines are in pieces and lengths, too
-        with contextlib.suppress(DecodeError):
-            count = len(read_model(content).pieces)
-    if count > _MOST_PIECES:
-        raise InputError(f"`{name}` must have at most {_MOST_PIECES:,} pieces. It has {count:,}.")
 
 
 def _read_folder(path):

@@ -37,7 +37,6 @@ class TokenizerConfig(Settings):
     as `12,`, keeps the spurious `▁` that the original leaves before it when run under Python 3.
     """
 
-    #: Not stored in the file, whose format is older than the other kind.
     kind: Literal["unigram"] = "unigram"
     #: Whether SentencePiece's normaliser does the clean-up, or `clean_up` must run first.
     cleanup: Literal["model", "reference"]
@@ -53,12 +52,10 @@ class TokenizerConfig(Settings):
 def tokenizer_files(model: bytes, config: Any) -> dict[str, bytes]:
     """Returns the files of a tokenizer of any kind by name, the configuration last."""
     files = {FILES[config.kind]: model}
-    unused: set[str] = getattr(config, "unused", set())
     if config.kind == "unigram":
         pieces = "".join(f"{piece.piece}\t{piece.score:g}\n" for piece in read_model(model).pieces)
         files[VOCAB_FILE] = pieces.encode()
-        unused = {"kind"} if config.extends else {"kind", "extends"}
-    described = config.model_dump_json(indent=2, exclude=unused)
+    described = config.model_dump_json(indent=2, exclude_none=True)
     files[CONFIG_FILE] = f"{described}\n".encode()
     return files
 

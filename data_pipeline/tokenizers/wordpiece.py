@@ -68,14 +68,6 @@ class WordPieceConfig(Settings):
     sha256: str  # of the file, in hexadecimal
     version: Literal[1] = 1  # of this format
 
-    @property
-    def unused(self) -> set[str]:
-        """Names of the settings that files and digests had no entry for, and still have the value
-        of that time.
-        """
-        names = ("program", "max_word_characters")
-        return {one for one in names if getattr(self, one) == type(self).model_fields[one].default}
-
 
 def has_capitals(words, path):
     """Returns whether pieces of a vocabulary have capital letters, with a warning if they do."""
@@ -108,10 +100,11 @@ class WordPieceModel:
             )
         self.special_ids = [self._ids[piece] for piece in SPECIAL_PIECES]
         self._unk_id = self._ids[UNKNOWN]
-        is_ordinary = [piece != " " and not _SYMBOL.fullmatch(piece) for piece in self.vocabulary]
+        is_ordinary = [
+            not piece.isspace() and not _SYMBOL.fullmatch(piece) for piece in self.vocabulary
+        ]
         self.ordinary_ids = np.flatnonzero(is_ordinary).astype(np.int32)
-        others = {"vocab_size", "sha256", "version"}
-        settings = config.model_dump_json(exclude=others | config.unused)
+        settings = config.model_dump_json(exclude={"vocab_size", "sha256", "version"})
         # The hash of the pieces, not of the file, so that line ends do not matter.
         content = "\n".join([*self.vocabulary, settings])
         self.digest = hashlib.sha256(content.encode()).hexdigest()

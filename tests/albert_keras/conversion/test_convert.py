@@ -15,7 +15,6 @@ from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.vocabulary import load_tokenizer
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
-from data_pipeline.tokenizers import tokenization
 from data_pipeline.tokenizers.library_training import train_byte_bpe
 from data_pipeline.tokenizers.vocabulary_files import read_model
 from tests.albert_keras.formats.random_weights import (
@@ -149,25 +148,6 @@ def test_swapped_pieces_of_a_converted_model_are_refused(to, google, tmp_path):
             InputError, match="digest of the tokenizer .* as in its training or conversion"
         ):
             read(path)
-
-
-@pytest.mark.parametrize("to", ["hugging-face", "keras-nlp", "google", OURS])
-def test_very_many_pieces_too_many_are_refused_before_they_are_read(
-    to, google, tmp_path, monkeypatch
-):
-    path = convert(google, tmp_path / "new", to=to).path
-    monkeypatch.setattr(tokenization, "_MOST_PIECES", 350)
-    words = tmp_path / "vocab.txt"
-    words.write_text("\n".join(f"word{number}" for number in range(400)))
-    with pytest.raises(InputError, match="must have at most 350 pieces. It has 399"):
-        open_weights(path, tokenizer=words)
-    (file,) = [one for pattern in ("*.model", "*.spm") for one in path.rglob(pattern)]
-    model = read_model(file.read_bytes())
-    for number in range(100):
-        model.pieces.add(piece=f"word{number}")
-    file.write_bytes(model.SerializeToString())
-    with pytest.raises(InputError, match="must have at most 350 pieces. It has 407"):
-        open_weights(path)
 
 
 @pytest.mark.parametrize("to", [None, "hugging-face"])

@@ -5,7 +5,6 @@ import json
 
 import pytest
 import sentencepiece
-from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.vocabulary import (
@@ -16,10 +15,8 @@ from albert_keras.formats.vocabulary import (
 )
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers import tokenization
 from data_pipeline.tokenizers.library_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary_files import Piece, write_model
 
 
 @pytest.fixture(scope="module")
@@ -162,15 +159,3 @@ def test_a_bare_model_with_capitals_keeps_case_and_accents(tmp_path, caplog):
     assert not vocabulary_of(files, "x").tokenizer.config.lower_case
     files["tokenizer_config.json"] = b'{"tokenizer_class": "AlbertTokenizer"}'
     assert vocabulary_of(files, "x").tokenizer.config.lower_case
-
-
-@pytest.mark.parametrize("name", ["vocab.txt", "spiece.model"])
-def test_more_pieces_than_any_model_has_are_counted_first(name, tmp_path, monkeypatch):
-    pieces = [*"abcdefghij", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[PAD]"]
-    content = "\n".join(pieces).encode()
-    if name == "spiece.model":
-        content = write_model(ModelProto(pieces=[Piece(piece=one) for one in pieces]))
-    (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr(tokenization, "_MOST_PIECES", 13)
-    with pytest.raises(InputError, match=f"{name}.* must have at most 13 pieces. It has 1[45]."):
-        read_vocabulary(tmp_path)

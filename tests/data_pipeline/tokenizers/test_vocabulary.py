@@ -22,6 +22,7 @@ def test_the_folder_holds_model_pieces_and_configuration(tiny_vocabulary):
     model = (folder / "tokenizer.model").read_bytes()
     assert hashlib.sha256(model).hexdigest() == tiny_vocabulary.sha256
     assert json.loads((folder / "tokenizer_config.json").read_text()) == {
+        "kind": "unigram",
         "cleanup": "model",
         "lower_case": True,
         "strip_accents": True,
