@@ -1,5 +1,5 @@
-"""What all commands have in common: --json, --log-format, --verbose, --debug, how they print a
-result, and that an option with one value is given once."""
+"""What all commands have in common: --json, --log-format, --verbose, --debug, and how they print a
+result."""
 
 import copy
 import inspect
@@ -14,9 +14,8 @@ from typer import Option
 from typer.models import OptionInfo
 
 from albert_keras.cli.interruption import interruptible
-from albert_keras.cli.options import in_messages, is_given, options_of_settings, placeholder_of
+from albert_keras.cli.options import is_given, options_of_settings, placeholder_of
 from albert_keras.cli.output import show, start
-from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import naming
 
 #: The errors that typer raises for unknown, missing and wrong options.
@@ -31,29 +30,7 @@ EPILOG = (
 )
 
 
-class _GivenOnce:
-    """Refuses an option with one value that is given twice; click would silently take the last."""
-
-    def parse_args(self, ctx, args):
-        if ctx.resilient_parsing:  # completes a command that is not finished
-            return super().parse_args(ctx, args)
-        _, _, given = self.make_parser(ctx).parse_args(list(args))
-        for parameter in given:
-            has_one_value = parameter.param_type_name == "option" and not parameter.multiple
-            if has_one_value and given.count(parameter) > 1:
-                name = max(parameter.opts, key=len)
-                raise InputError(
-                    f"`{name}` must be given at most once. Remove all but one.",
-                    Mistake.GIVEN_TWICE,
-                )
-        return super().parse_args(ctx, args)
-
-
-class _Command(_GivenOnce, typer.core.TyperCommand):
-    """A command of `App`."""
-
-
-class _Group(_GivenOnce, typer.core.TyperGroup):
+class _Group(typer.core.TyperGroup):
     def format_commands(self, ctx, formatter):
         """Lists the commands by their panels, which typer does only with rich."""
         rows: dict[str, list] = {panel: [] for panel in PANELS}
@@ -67,13 +44,13 @@ class _Group(_GivenOnce, typer.core.TyperGroup):
 
 
 class App(typer.Typer):
-    """A typer application; all of its commands refuse options with one value given twice."""
+    """A typer application whose help lists the commands by their panels."""
 
     def __init__(self, **settings):
         super().__init__(cls=_Group, rich_markup_mode=None, **settings)
 
     def command(self, *args, **settings):
-        return super().command(*args, cls=_Command, epilog=EPILOG, **settings)
+        return super().command(*args, epilog=EPILOG, **settings)
 
 
 class Output(NamedTuple):
@@ -185,8 +162,6 @@ def _with_help(parameter, text):
         how = typer.Argument() if parameter.default is inspect.Parameter.empty else Option()
     how = copy.copy(how)
     how.help = how.help or " ".join(text.split())
-    if isinstance(how, OptionInfo) and isinstance(how.default, str):  # its name, until typer runs
-        how.help += in_messages(how.default, parameter.name)
     if not isinstance(how, OptionInfo):
         how.metavar = how.metavar or parameter.name.upper()
     elif kind is bool and parameter.default is False and not how.param_decls:

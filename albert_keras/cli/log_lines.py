@@ -14,9 +14,8 @@ from data_pipeline.progress import UPDATE, done_now
 
 #: Terminal code that erases the rest of the line.
 _CLEAR_LINE = "\x1b[K"
-#: Longest time without any output, in seconds: before the first line, and afterwards.
-LONGEST_START, _LONGEST_SILENCE = 1.5, 8
-_LONGEST_SILENCE_OF_A_TERMINAL = 2
+#: Longest time without any output, in seconds, in a file and on a terminal.
+_LONGEST_SILENCE, _LONGEST_SILENCE_OF_A_TERMINAL = 8, 2
 
 
 class LogLines(logging.StreamHandler):
@@ -24,14 +23,12 @@ class LogLines(logging.StreamHandler):
 
     Args:
         silence: float. Seconds without output after which the elapsed time is printed.
-        start: float. The same before the first line.
     """
 
-    def __init__(self, stream, silence=_LONGEST_SILENCE, start=None):
+    def __init__(self, stream, silence=_LONGEST_SILENCE):
         super().__init__(stream)
-        self._silence, self._start = silence, LONGEST_START if start is None else start
+        self._silence = silence
         self._started = self._last = time.monotonic()
-        self._is_silent = True
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -48,9 +45,8 @@ class LogLines(logging.StreamHandler):
 
     def finish(self):
         """Stops the thread that prints the elapsed time."""
-        self._finished.set()
+        self.quiet()
         self._thread.join()
-        self._close_line()
 
     def quiet(self):
         """Stops what moves, which would disturb a question or a result."""
@@ -70,7 +66,6 @@ class LogLines(logging.StreamHandler):
     def _note(self):
         """Notes that there is output now."""
         self._started = self._last = time.monotonic()
-        self._is_silent = False
 
     def _write(self, text):
         with self.lock:
@@ -78,25 +73,24 @@ class LogLines(logging.StreamHandler):
             self.flush()
 
     def _watch(self):
-        while not self._finished.wait(min(self._silence, self._start) / 8):
+        while not self._finished.wait(self._silence / 8):
             now = time.monotonic()
-            if now - self._last > (self._start if self._is_silent else self._silence):
+            if now - self._last > self._silence:
                 self._last = now
                 with self.lock:
                     if not self._finished.is_set():
-                        self._print_waiting(now - self._started)
-                self._is_silent = False
+                        self._print_waiting(f"{now - self._started:.0f} s{done_now()}")
 
-    def _print_waiting(self, seconds):
-        self._write("starting\n" if self._is_silent else f"... {seconds:.0f} s{done_now()}\n")
+    def _print_waiting(self, text):
+        self._write(f"... {text}\n")
 
 
 class TerminalLines(LogLines):
     """Prints log records as lines, and below them the progress as a line that is overwritten."""
 
-    def __init__(self, stream, silence=_LONGEST_SILENCE_OF_A_TERMINAL, start=None):
+    def __init__(self, stream, silence=_LONGEST_SILENCE_OF_A_TERMINAL):
         self._is_open = False
-        super().__init__(stream, silence, start)
+        super().__init__(stream, silence)
 
     def emit(self, record):
         state = getattr(record, "progress", None)
@@ -106,8 +100,8 @@ class TerminalLines(LogLines):
             self._note()
             self._overwrite(f"{state.as_bar()}  memory {bytes_text(1e6 * peak_mb())}")
 
-    def _print_waiting(self, seconds):
-        self._overwrite("starting" if self._is_silent else f"... {seconds:.0f} s{done_now()}")
+    def _print_waiting(self, text):
+        self._overwrite(f"... {text}")
 
     def _overwrite(self, line):
         width = shutil.get_terminal_size().columns - 1
@@ -143,9 +137,8 @@ class JsonLines(LogLines):
     def print_error(self, text, mistakes=()):
         self._print("error", text, mistakes=[mistake.value for mistake in mistakes])
 
-    def _print_waiting(self, seconds):
-        text = f"{seconds:.0f} s without a message{done_now()}"
-        self._print("info", "starting" if self._is_silent else text)
+    def _print_waiting(self, text):
+        self._print("info", f"... {text}")
 
     def _print(self, level, message, **values):
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")

@@ -97,12 +97,11 @@ def options_of_settings(config: type[Settings], shown: str) -> list[Parameter]:
         default = field.default if option.key is None else field.default[option.key]
         default = None if default is PydanticUndefined else default
         flag = option.flag or f"--{keyword.replace('_', '-')}"
-        called = in_messages(flag, ".".join(option.path))
         if kind is bool:
             flag += f"/--no-{flag.removeprefix('--')}"
         how = Option(
             flag,
-            help=f"{field.description}{called}",
+            help=field.description,
             metavar=option.metavar or choices or placeholder_of(kind),
             hidden=keyword not in shown.split(),
             show_default=option.default_text or default not in (None, "", ()),
@@ -113,14 +112,6 @@ def options_of_settings(config: type[Settings], shown: str) -> list[Parameter]:
             Parameter(keyword, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
         )
     return found
-
-
-def in_messages(flag: str, name: str) -> str:
-    """Returns the end of the help of an option that messages name with another word, or ""."""
-    word = flag.removeprefix("--").replace("-", "_")
-    if word in (name, name.rpartition(".")[2]) or word == "set":  # messages name its keys
-        return ""
-    return f" Messages call it `{name}`."
 
 
 def _type_of(annotation: Any) -> tuple[Any, str | None]:

@@ -16,7 +16,6 @@ from albert_keras.distillation.config import DistillationConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings, options_of
 from tests.repository import PACKAGES
 
@@ -145,23 +144,6 @@ def test_no_help_imports_what_takes_long():
     subprocess.run(command, check=True, capture_output=True)
 
 
-@EACH
-def test_an_option_with_one_value_is_refused_if_given_twice(path):
-    for option in RUN[path].params:
-        if option.param_type_name == "option" and not option.multiple and not option.is_flag:
-            name = max(option.opts, key=len)
-            with pytest.raises(InputError, match=f"`{name}` must be given at most once"):
-                RUN[path].make_context(path, [name, "8", f"{name}=8"])
-
-
-def test_a_flag_is_either_set_or_not_and_several_values_may_be_repeated(capsys):
-    words = ["finetune", "--from", "x", "--out", "y", "--label", "a", "--label", "b"]
-    assert main([*words, "--random-baseline", "--no-random-baseline"]) == 2
-    assert "`--random-baseline` must be given at most once." in capsys.readouterr().err
-    assert main([*words, "--json", "--set", "task.dev_share=0.2", "--set", "a=0"]) == 2
-    assert "`--task` is required" in capsys.readouterr().err
-
-
 def test_only_given_options_reach_the_configuration(monkeypatch, tmp_path, tiny_records):
     received = []
 
@@ -178,12 +160,6 @@ def test_only_given_options_reach_the_configuration(monkeypatch, tmp_path, tiny_
     assert settings.training.model_fields_set == {"recompute", "batch_size", "accumulation_steps"}
     assert (settings.training.recompute, settings.training.batch_size) == (False, 8)
     assert settings.optimizer.lr == 1e-3 and settings.model == {"size": "albert-mini"}
-
-
-def test_an_option_says_what_messages_call_it(capsys):
-    assert "Messages call it `origin`." in " ".join(help_of("finetune", capsys).split())
-    assert "Messages call it `task.name`." in " ".join(help_of("finetune", capsys).split())
-    assert "`training.batch_size` is --batch-size." in " ".join(help_of("embed", capsys).split())
 
 
 def test_names_of_labels_and_columns_are_never_taken_for_options(tmp_path, capsys):
