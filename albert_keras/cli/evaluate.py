@@ -9,7 +9,7 @@ from albert_keras.cli.arguments import check_files, check_records
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import DataDir, Encoding, SkipBadRows, Step, refuse
 from albert_keras.formats.detection import detect, read_export_record
-from albert_keras.report import count_of, percent
+from albert_keras.report import count_of, table
 from data_pipeline.errors import InputError
 
 #: Kinds of models that are evaluated on records or examples.
@@ -151,35 +151,19 @@ def describe_task(evaluation):
 
 def describe(evaluation):
     """Returns the lines that describe an Evaluation, list of str."""
-    from albert_keras.runs.report.tables import verdict_on
+    from albert_keras.runs.report.tables import EVALUATION_HEADER, evaluation_rows, verdict_on
     from albert_keras.runs.trained_data import RECORDS, Overlap
 
-    overlap = Overlap.of(evaluation.overlap)
+    overlap, scores = Overlap.of(evaluation.overlap), evaluation._asdict()
     kind = "training score: " if overlap and overlap.is_total else ""
     kind += "" if evaluation.step is None else f"step {evaluation.step}, "
+    is_better, verdict = verdict_on(scores)
     lines = [
         f"{kind}{count_of(evaluation.num_records, 'record')}, "
         f"{count_of(evaluation.num_predictions, 'masked token')}",
-        f"masked LM       accuracy {percent(evaluation.masked_lm_accuracy, 2)}   "
-        f"always guessing {evaluation.unigram_guess!r}: "
-        f"{percent(evaluation.unigram_accuracy, 2)}   loss {evaluation.masked_lm_loss:.3f}",
+        *table(EVALUATION_HEADER, evaluation_rows(scores)),
+        verdict if is_better else f"warning: {verdict}",
     ]
-    if evaluation.sentence_order_accuracy is not None:
-        lines.append(
-            f"sentence order  accuracy {percent(evaluation.sentence_order_accuracy, 2)} "
-            f"± {percent(evaluation.sentence_order_error, 2)}   "
-            f"chance: {percent(evaluation.sentence_order_chance, 2)}   "
-            f"loss {evaluation.sentence_order_loss:.3f}"
-        )
-    elif evaluation.sentence_order_chance is None:
-        lines.append("sentence order  not scored: the records have no labels")
-    for name, baseline in (evaluation.baselines or {}).items():
-        lines.append(
-            f"  {name:14}  accuracy {percent(baseline['masked_lm_accuracy'], 2)}   "
-            f"loss {baseline['masked_lm_loss']:.3f}"
-        )
-    is_better, verdict = verdict_on(evaluation._asdict())
-    lines.append(verdict if is_better else f"warning: {verdict}")
     if overlap is None:
         lines.append("it is unknown whether the model was trained on these records")
     elif overlap.normalised:

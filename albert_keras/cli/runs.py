@@ -68,6 +68,4 @@ def _row(run):
     if run.score is not None:
         score = f"{run.metric} {run.score:.3f}" + ("" if run.is_held_out else " (training)")
     time = format_duration(run.seconds) if run.seconds else "-"
-    if run.time_budget is not None and not run.is_finished:
-        time += f"/{format_duration(run.time_budget)}"
     return run.path, run.kind, run.model or "-", steps, score, time

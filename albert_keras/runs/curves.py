@@ -1,14 +1,14 @@
 """The log of a run as a picture."""
 
+import itertools
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.report import BLUE, GREEN, ORANGE, RED, log_ticks, new_figure, save_figure, tidy
-from albert_keras.runs.log_file import read_evaluations, read_log, read_stages
+from albert_keras.runs.log_file import read_evaluations, read_log
 
-#: Logs with fewer lines than the first number get a marker for each line; logs with at least the
-#: second number of lines get thin curves.
-_FEW_LINES, _MANY_LINES = 40, 500
+#: Logs with fewer lines get a marker for each line, so that a single one is seen.
+_FEW_LINES = 40
 #: Endings of scores that would spoil the scale of the others.
 _OTHER_SCALES = ("mean_squared_error", "total")
 
@@ -31,7 +31,6 @@ class Panel(NamedTuple):
     curves: tuple[Curve, ...]
     range: tuple[float | None, float | None] = (0, None)
     is_logarithmic: bool = False
-    marks_skipped: bool = False
 
 
 PANELS = (
@@ -43,7 +42,6 @@ PANELS = (
             Curve("masked_lm_loss", "masked LM", ORANGE, "--"),
             Curve("sentence_order_loss", "sentence order", GREEN, ":"),
         ),
-        marks_skipped=True,
     ),
     Panel(
         "Accuracy",
@@ -69,7 +67,6 @@ PANELS = (
         (Curve("gradient_norm", "gradient norm", BLUE),),
         range=(None, None),
         is_logarithmic=True,
-        marks_skipped=True,
     ),
     Panel(
         "Hardware use",
@@ -81,17 +78,11 @@ PANELS = (
     ),
 )
 
-#: The panel with the labels of stages: there is room below its curve.
-_LABELLED = PANELS[3]
 
-
-def dev_panels(evaluations: list[tuple[int, dict]], metric: str) -> tuple[Panel, ...]:
-    """Returns the panels of a fine-tuning: loss and accuracy in training, development scores.
-
-    `metric` is the main score; the others in the log are drawn too.
-    """
-    found = [name for _, scores in evaluations for name in scores]
-    names = [name for name in dict.fromkeys([metric, *found]) if not name.endswith(_OTHER_SCALES)]
+def dev_panels(evaluations: list[tuple[int, dict]]) -> tuple[Panel, ...]:
+    """Returns the panels of a fine-tuning: loss and accuracy in training, development scores."""
+    found = dict.fromkeys(name for _, scores in evaluations for name in scores)
+    names = [name for name in found if not name.endswith(_OTHER_SCALES)]
     curves = tuple(
         Curve(name, name.replace("_", " "), colour)
         for name, colour in zip(names, (BLUE, ORANGE, GREEN, RED), strict=False)
@@ -116,32 +107,23 @@ def draw_curves(folder: str | Path) -> Path:
 def curves_of(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Any:
     """Draws the log of a run over its steps in six panels, and returns the matplotlib Figure.
 
-    Evaluations in the log are points at their steps. Reports with skipped updates are crosses at
-    the bottom of the panels of loss and gradient norm. Vertical lines are the edges of stages; the
-    panel of the learning rate says what each stage is.
+    Evaluations in the log are points at their steps. Vertical lines are the edges of stages.
     """
     folder = Path(folder)
     log, evaluations = read_log(folder), read_evaluations(folder)
-    stages = read_stages(folder)
     reached = f"step {log[-1]['step']:,}" if log else "no report yet"
     figure, found = new_figure(15, 8, f"{folder.absolute().name}, {reached}", rows=2, columns=3)
+    # The last step of each stage has a report.
+    edges = [
+        line["step"]
+        for line, later in itertools.pairwise(log)
+        if line.get("stage") != later.get("stage")
+    ]
     for axes, panel in zip(found.ravel(), panels, strict=True):
         _draw(axes, panel, log, evaluations)
-        _draw_edges(axes, stages, with_labels=panel == _LABELLED)
+        for step in edges:
+            axes.axvline(step, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
     return figure
-
-
-def _draw_edges(axes, stages, with_labels):
-    """Draws where each stage begins, if there are several, and perhaps what distinguishes them."""
-    for step, _ in stages[1:]:
-        axes.axvline(step, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-    left, right = axes.get_xlim()
-    for step, stage in stages if with_labels and len(stages) > 1 else ():
-        if step < right:
-            label = f"S {stage['max_seq_length']}, batch {stage['batch_size']}"
-            style = {"fontsize": 8, "color": "0.3", "rotation": 90, "va": "bottom", "ha": "left"}
-            place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
-            axes.annotate(label, (max(step, left), 0), xytext=(2, 4), **style, **place)
 
 
 def _draw(axes, panel, log, evaluations):
@@ -152,10 +134,9 @@ def _draw(axes, panel, log, evaluations):
     axes.set(xlabel="step", ylabel=panel.unit)
     if panel.is_logarithmic:
         axes.set_yscale("log")
-    drawn = [_draw_curve(axes, curve, log, evaluations) for curve in panel.curves]
-    if panel.marks_skipped:
-        _mark_skipped(axes, log)
-    if not any(drawn):
+    for curve in panel.curves:
+        _draw_curve(axes, curve, log, evaluations)
+    if not axes.lines:
         axes.annotate("nothing logged", (0.5, 0.5), xycoords="axes fraction", ha="center")
         axes.set(xticks=[], yticks=[])
         return
@@ -171,36 +152,14 @@ def _draw(axes, panel, log, evaluations):
 
 
 def _draw_curve(axes, curve, log, evaluations):
-    """Draws a curve and the points of its evaluations; returns whether there were any.
-
-    The label of the points says whether they are scores on held-out data, if that is known.
-    """
+    """Draws a curve and the points of its evaluations."""
     values = [(line["step"], curve.scale * line[curve.name]) for line in log if curve.name in line]
     scores = [(step, found.get(curve.name)) for step, found in evaluations]
     points = [(step, score) for step, score in scores if score is not None]
     if values:
-        axes.plot(
-            *zip(*values, strict=True),
-            curve.style,
-            marker="." if len(values) < _FEW_LINES else None,
-            color=curve.colour,
-            linewidth=1.3 if len(values) < _MANY_LINES else 0.8,
-            label=curve.label,
-        )
+        marker = "." if len(values) < _FEW_LINES else None
+        style = {"color": curve.colour, "marker": marker, "label": curve.label}
+        axes.plot(*zip(*values, strict=True), curve.style, **style)
     if points:
         style = {"color": curve.colour, "markeredgecolor": "black", "clip_on": False, "zorder": 3}
-        overlaps = [found.get("overlap") for _, found in evaluations]
-        data = "held out" if all(overlaps) else "evaluated"
-        if any(overlap and overlap.get("normalised") for overlap in overlaps):
-            data = "partly trained on"
-        axes.plot(*zip(*points, strict=True), "o", label=f"{curve.label}, {data}", **style)
-    return bool(values or points)
-
-
-def _mark_skipped(axes, log):
-    steps = [line["step"] for line in log if line.get("skipped")]
-    if steps:
-        count = sum(line.get("skipped", 0) for line in log)
-        label = f"{count:,} skipped update{'s' if count > 1 else ''}"
-        style = {"color": RED, "markersize": 6, "transform": axes.get_xaxis_transform()}
-        axes.plot(steps, [0.02] * len(steps), "x", label=label, **style)
+        axes.plot(*zip(*points, strict=True), "o", label=f"{curve.label}, evaluated", **style)

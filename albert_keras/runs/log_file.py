@@ -15,8 +15,8 @@ logger = logging.getLogger(__name__)
 TIMING = ("tokens_per_second", "positions_per_second", "mfu", "input_wait", "seconds")
 
 _LOG = "log.jsonl"
-#: Keys of the lines that are no reports of the training.
-_EVALUATION, _STAGE = "evaluation", "stage_begins"
+#: Key of the lines that are no reports of the training.
+_EVALUATION = "evaluation"
 
 
 def read_log(folder):
@@ -24,7 +24,7 @@ def read_log(folder):
     return [
         {name: math.nan if value is None else value for name, value in line.items()}
         for line in _lines(folder)
-        if line.keys().isdisjoint((_EVALUATION, _STAGE))
+        if _EVALUATION not in line
     ]
 
 
@@ -36,20 +36,6 @@ def read_evaluations(folder):
 def log_evaluation(folder, step, scores):
     """Appends the scores of an evaluation (dict) to a run's `log.jsonl`."""
     append_to_log(folder, json.dumps({"step": step, _EVALUATION: scores}) + "\n")
-
-
-def log_stage(folder: str | Path, step: int, stage: dict) -> None:
-    """Appends the stage that begins after `step` to a run's `log.jsonl`, unless it is there.
-
-    The `stage` has its `number`, counted from 1, `max_seq_length` and `batch_size`.
-    """
-    if not any(known["number"] == stage["number"] for _, known in read_stages(folder)):
-        append_to_log(folder, json.dumps({"step": step, _STAGE: stage}) + "\n")
-
-
-def read_stages(folder: str | Path) -> list[tuple[int, dict]]:
-    """Reads from a run's `log.jsonl` which stages began after which step, as logged."""
-    return [(line["step"], line[_STAGE]) for line in _lines(folder) if _STAGE in line]
 
 
 def keep_log_until(folder, step):

@@ -1,4 +1,4 @@
-"""The runs of a folder, as a list. No TensorFlow."""
+"""The runs of a folder, as a list, and what the files of a run say. No TensorFlow."""
 
 import logging
 import os
@@ -11,8 +11,6 @@ from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run_record import read_record
 from albert_keras.tasks.results import FinetuneResult, best_seed, first_split, read_results
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.limits import reading_json
-from data_pipeline.progress import parse_duration
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +26,8 @@ class RunSummary(NamedTuple):
     model: str | None  # the nearest named model, with "*" if its shape differs
     step: int  # the last step in the log
     steps: int | None  # the steps of a complete run; None if it ends by its time
-    time_budget: float | None  # the seconds after which it ends
-    is_finished: bool  # whether all its steps are done, or its time is used
     metric: str | None  # name of the score
-    score: float | None
+    score: float | None  # None as long as there is none, of a fine-tuning until its end
     is_held_out: bool  # whether the score is on data that was not trained on
     seconds: float  # time of training, without start-up
 
@@ -52,21 +48,6 @@ class RunContent(NamedTuple):
     kind: str  # "pretraining" or "finetuning"
     trainings: list[Training]  # those that have started: itself, or one for each seed
     result: FinetuneResult | None  # of a complete fine-tuning
-
-    def scores(self) -> dict[str, float]:
-        """Returns the final scores by name; names of training scores begin with "training".
-
-        A fine-tuning has the scores of its best seed on the first split.
-        """
-        if self.result is not None:
-            return dict(best_seed(self.result).scores[first_split(self.result)])
-        log, evaluations = self.trainings[0][2:] if self.trainings else ([], [])
-        names = ("loss", "masked_lm_loss", _PRETRAINING_SCORE, "sentence_order_accuracy")
-        scores = {f"training {name}": log[-1][name] for name in names if log and name in log[-1]}
-        for name, value in evaluations[-1][1].items() if evaluations else ():
-            if isinstance(value, float):
-                scores[name] = value
-        return scores
 
 
 def find_runs(folder: str | Path) -> list[RunSummary]:
@@ -94,36 +75,43 @@ def find_runs(folder: str | Path) -> list[RunSummary]:
 
 def summarize(run: RunContent) -> RunSummary:
     """Describes a run or a fine-tuning for a list."""
-    scores, model, training = run.scores(), None, {}
+    model, steps = None, None
     if run.trainings:
         record = run.trainings[0].record
         settings = AlbertConfig.from_dict(record["albert_config"]).as_settings()
         model = settings["size"] + ("*" if len(settings) > 1 else "")
         training = record["config"]["training"]
-    if run.result is not None:
-        metric = run.result.metric
-    else:
-        candidates = (_PRETRAINING_SCORE, f"training {_PRETRAINING_SCORE}", *sorted(scores))
-        metric = next((name for name in candidates if name in scores), None)
-    budget, steps = training.get("time_budget"), training.get("steps")
-    step = max((one.log[-1]["step"] for one in run.trainings if one.log), default=0)
-    if budget is not None:  # the steps of the settings end no run with a budget
-        steps = _planned_steps(run.trainings[0].path)
-    is_done = run.kind == "pretraining" and steps is not None and step >= steps
+        # The steps of the settings end no run with a time budget.
+        steps = None if training.get("time_budget") else training.get("steps")
+    metric, score, is_held_out = _score_of(run)
     lines = [line for one in run.trainings for line in one.log]
     return RunSummary(
         path=str(run.path),
         kind=run.kind,
         model=model,
-        step=step,
-        steps=None if budget else steps,
-        time_budget=parse_duration(budget) if budget else None,
-        is_finished=is_done or run.result is not None,
-        metric=metric and metric.removeprefix("training "),
-        score=scores.get(metric),
-        is_held_out=metric is not None and not metric.startswith("training "),
+        step=max((line["step"] for line in lines), default=0),
+        steps=steps,
+        metric=metric,
+        score=score,
+        is_held_out=is_held_out,
         seconds=sum(line.get("seconds", 0.0) for line in lines),
     )
+
+
+def _score_of(run):
+    """Returns name and value of the score of a run, and whether it is on held-out data."""
+    if run.result is not None:
+        metric, split = run.result.metric, first_split(run.result)
+        return metric, best_seed(run.result).scores[split][metric], True
+    if run.kind == "pretraining":
+        training, name = run.trainings[0], _PRETRAINING_SCORE
+        for scores, is_held_out in (
+            ([found for _, found in training.evaluations], True),
+            (training.log, False),
+        ):
+            if scores and name in scores[-1]:
+                return name, scores[-1][name], is_held_out
+    return None, None, False
 
 
 def read_run(path: str | Path | Place) -> RunContent:
@@ -149,13 +137,3 @@ def read_run(path: str | Path | Place) -> RunContent:
     ]
     result = read_results(place.path) if (place.path / "results.json").is_file() else None
     return RunContent(place.path, place.run_kind, trainings, result)
-
-
-def _planned_steps(run):
-    """Returns the steps that fit into the time of a run, as its newest checkpoint says, or None."""
-    states = sorted(run.glob("checkpoints/step-*/state.json"))
-    if not states:
-        return None
-    with reading_json(states[-1]) as values:
-        budget = values["state"].get("budget")
-        return budget and budget["num_steps"]

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.extension import extend_positions
-from albert_keras.runs.log_file import keep_log_until, log_stage
 from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import should_skip_padding
 from albert_keras.training.config import PretrainingConfig, TrainingConfig
@@ -192,14 +191,6 @@ class Stages:
             context.strategy, stage.training, info.statistics
         )
         model.forget_graphs()
-        if context.is_chief:
-            described = {
-                "number": number + 1,
-                "max_seq_length": info.max_seq_length,
-                "batch_size": stage.training.batch_size,
-            }
-            keep_log_until(context.run.path, step)
-            log_stage(context.run.path, self.plan.start_of(number), described)
         self._number = number
         return self._source(number)
 

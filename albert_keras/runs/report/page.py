@@ -12,11 +12,12 @@ import jinja2
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.shape import model_line
+from albert_keras.report import count_of
 from albert_keras.runs.curves import PANELS, curves_of, dev_panels
 from albert_keras.runs.overview import RunContent, RunSummary, read_run, summarize
 from albert_keras.runs.report import tables
 from albert_keras.runs.trained_data import RECORDS, Overlap
-from albert_keras.tasks.results import best_seed, cautions, verdict_of
+from albert_keras.tasks.results import cautions, verdict_of
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_text
 from data_pipeline.progress import format_duration
@@ -71,75 +72,60 @@ def _facts_of(folder: Path) -> dict[str, Any]:
     run = read_run(folder)
     if not run.trainings:
         raise InputError(f"`{folder}` has no `run.json`: its training has not started yet.")
-    summary = summarize(run)
-    _, record, _, evaluations = run.trainings[0]
-    is_finetuning = run.kind == "finetuning"
-    if is_finetuning:
-        scores = tables.result_table(run.result, run.scores())
-        answers = tables.wrong_answers(folder, run.result) if run.result else []
+    summary, first = summarize(run), run.trainings[0]
+    if run.result is None:
+        scores, answers = tables.evaluation_table(first.evaluations), []
     else:
-        scores, answers = tables.evaluation_table(evaluations), []
-    shape = AlbertConfig.from_dict(record["albert_config"])
+        scores = tables.result_table(run.result)
+        answers = tables.wrong_answers(folder, run.result)
+    shape = AlbertConfig.from_dict(first.record["albert_config"])
     verdict = verdict_of(run.result) if run.result else None
     return {
         "summary": summary,
         "name": folder.absolute().name,
         "model": f"{summary.model}: {model_line(shape)}, hidden size {shape.hidden_size}, "
         f"{shape.vocab_size:,} pieces",
-        "facts": _numbers(summary, run),  # the few most important ones
+        "facts": _numbers(summary),  # the few most important ones
         "scores": scores,
         "verdict": verdict.sentence if verdict else "",
         "problems": list(_problems(summary, run)),
-        "curves": list(
-            _curves(run.trainings, (summary.metric or "accuracy") if is_finetuning else None)
-        ),
+        "curves": list(_curves(run)),
         "answers": answers,
         "pictures": list(_pictures(folder)),
-        "settings": tables.settings_tables(record),
+        "settings": tables.settings_tables(first.record),
     }
 
 
-def _numbers(summary, run):
+def _numbers(summary):
     steps = "" if summary.steps in (None, summary.step) else f" of {summary.steps:,}"
     numbers = [("steps", f"{summary.step:,}{steps}")]
     if summary.score is not None:
         what = "" if summary.is_held_out else ", training"
         metric = summary.metric.replace("_", " ").replace("lm", "LM")
         numbers.append((f"{metric}{what}", f"{summary.score:.3f}"))
-    if run.result:
-        numbers.append(("best step", f"{best_seed(run.result).best_step:,}"))
-    numbers.append(("training time", format_duration(summary.seconds)))
-    if summary.time_budget is not None:
-        numbers.append(("time budget", format_duration(summary.time_budget)))
-    return numbers
+    return [*numbers, ("training time", format_duration(summary.seconds))]
 
 
 def _problems(summary: RunSummary, run: RunContent) -> Iterator[str]:
     """Yields sentences: is the run complete, was every update made, what was trained on?"""
-    if not summary.is_finished:
-        done = ""
-        if summary.time_budget is not None:
-            used, all_of_it = map(format_duration, (summary.seconds, summary.time_budget))
-            done = f": {used} of its time of {all_of_it}"
-        elif summary.steps is not None and summary.step < summary.steps:
-            done = f": step {summary.step:,} of {summary.steps:,}"
-        yield (f"The run is not complete{done}. Repeat the command that started it to resume it.")
+    if run.result is None and summary.steps is not None and summary.step < summary.steps:
+        yield (
+            f"The run is not complete: step {summary.step:,} of {summary.steps:,}. Repeat the "
+            "command that started it to resume it."
+        )
     for one in run.trainings:
-        name = f"{one.path.name}: " if len(run.trainings) > 1 else ""
-        skipped = [line for line in one.log if line.get("skipped")]
+        skipped = sum(line.get("skipped", 0) for line in one.log)
         if skipped:
-            count = sum(line["skipped"] for line in skipped)
             yield (
-                f"{name}{count:,} update{'s were' if count > 1 else ' was'} skipped, because the "
-                "gradients were not finite or far larger than before; the first is in the report "
-                f"of step {skipped[0]['step']:,}."
+                f"{count_of(skipped, 'update')} of {one.path.name} skipped, because the gradients "
+                "were not finite or far larger than before."
             )
-    # The last records that were scored; a fine-tuning has its own cautions.
     first = run.trainings[0]
-    evaluations = [] if run.result else first.evaluations
-    fields = evaluations and evaluations[-1][1].get("overlap")
-    if fields and fields["normalised"]:
-        yield f"{Overlap.of(fields).sentence(RECORDS)}."
+    if run.result is None and first.evaluations:
+        scores = first.evaluations[-1][1]
+        overlap = Overlap.of(scores.get("overlap"))
+        if overlap and overlap.normalised:
+            yield f"{overlap.sentence(RECORDS)}."
     scored = [scores for _, scores in first.evaluations if "num_predictions" in scores]
     if scored and not (verdict := tables.verdict_on(scored[-1]))[0]:
         yield f"The model is {verdict[1]}."
@@ -152,14 +138,11 @@ def _problems(summary: RunSummary, run: RunContent) -> Iterator[str]:
     yield from cautions(run.result) if run.result else ()
 
 
-def _curves(trainings, metric):
-    """Yields name and address of a picture for each training that has logged anything.
-
-    The main score of a fine-tuning is its `metric`; None stands for a pre-training.
-    """
-    for folder, _, log, evaluations in trainings:
+def _curves(run):
+    """Yields name and address of a picture for each training that has logged anything."""
+    for folder, _, log, evaluations in run.trainings:
         if log or evaluations:
-            panels = PANELS if metric is None else dev_panels(evaluations, metric)
+            panels = PANELS if run.kind == "pretraining" else dev_panels(evaluations)
             picture = io.BytesIO()
             curves_of(folder, panels).savefig(picture, format="png", dpi=100)
             yield folder.name, _address(picture.getvalue())

@@ -14,6 +14,8 @@ from albert_keras.tasks.results import DIFFERENCE, INTERVAL, FinetuneResult, row
 #: The most wrong answers of a split that are shown.
 _ANSWERS = 20
 _LONGEST_TEXT = 400
+#: See `evaluation_rows`.
+EVALUATION_HEADER = ("", "accuracy", "95 % interval", "loss in nats")
 
 
 class Table(NamedTuple):
@@ -47,28 +49,41 @@ def evaluation_table(evaluations: list[tuple[int, dict[str, Any]]]) -> Table | N
 
     Scores that `evaluate` logged have baselines; scores that the training logged have none.
     """
-    complete = [(step, found) for step, found in evaluations if "unigram_accuracy" in found]
     if not evaluations:
         return None
-    step, scores = complete[-1] if complete else evaluations[-1]
-    cells = [_accuracy("masked LM, this model", scores, "masked_lm_accuracy", "masked_lm_loss")]
-    if complete:
+    complete = [(step, scores) for step, scores in evaluations if "unigram_accuracy" in scores]
+    step, scores = (complete or evaluations)[-1]
+    count = scores.get("num_records")
+    records = count_of(count, "record") if count else "the held-out records of the training"
+    title = f"Step {step:,} on {records}"
+    return Table(title, EVALUATION_HEADER, evaluation_rows(scores), numbers=(1, 2, 3))
+
+
+def evaluation_rows(scores: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """Returns the rows below `EVALUATION_HEADER`: scores of a pre-trained model, and of guessing.
+
+    `scores` are the fields of an `Evaluation`, also as a line of a run's log.
+    """
+    own = percent(scores["masked_lm_accuracy"], 2), "", f"{scores['masked_lm_loss']:.3f}"
+    cells = [("masked LM, this model", *own)]
+    if "unigram_accuracy" in scores:
         guess = f"masked LM, always guessing `{scores['unigram_guess']}`"
         cells.append((guess, percent(scores["unigram_accuracy"], 2), "", ""))
-        for name, baseline in (scores.get("baselines") or {}).items():
-            label = f"masked LM, {name}"
-            cells.append(_accuracy(label, baseline, "masked_lm_accuracy", "masked_lm_loss"))
-    if scores.get("sentence_order_accuracy") is not None:
-        names = "sentence_order_accuracy", "sentence_order_loss", "sentence_order_error"
-        cells.append(_accuracy("sentence order, this model", scores, *names))
-        if complete:
-            chance = percent(scores["sentence_order_chance"], 2)
-            cells.append(("sentence order, chance", chance, "", ""))
-    count = scores.get("num_records")
-    records = f"{count:,} records" if count else "the held-out records of the training"
-    title = f"Step {step:,} on {records}"
-    header = ("what", "accuracy", "95 % interval", "loss in nats")
-    return Table(title, header, cells, numbers=(1, 2, 3))
+    for name, found in (scores.get("baselines") or {}).items():
+        accuracy = percent(found["masked_lm_accuracy"], 2)
+        cells.append((f"masked LM, {name}", accuracy, "", f"{found['masked_lm_loss']:.3f}"))
+    accuracy = scores.get("sentence_order_accuracy")
+    if accuracy is not None:
+        interval = ""
+        if error := scores.get("sentence_order_error"):
+            low, high = max(accuracy - error, 0), min(accuracy + error, 1)
+            interval = f"{percent(low, 2)} to {percent(high, 2)}"
+        loss = f"{scores['sentence_order_loss']:.3f}"
+        cells.append(("sentence order, this model", percent(accuracy, 2), interval, loss))
+    chance = scores.get("sentence_order_chance")
+    if chance is not None:
+        cells.append(("sentence order, chance", percent(chance, 2), "", ""))
+    return cells
 
 
 def verdict_on(scores: Mapping[str, Any]) -> tuple[bool, str]:
@@ -87,16 +102,10 @@ def verdict_on(scores: Mapping[str, Any]) -> tuple[bool, str]:
     return False, f"not worth using yet: no better than {name}: {both}"
 
 
-def result_table(result: FinetuneResult | None, scores: dict[str, float]) -> Table | None:
-    """Returns the scores of a fine-tuning next to its baselines; if it is not complete, so far."""
-    if result is None:
-        cells = [(name, f"{value:.4g}") for name, value in scores.items()]
-        return Table("Scores so far", ("score", "value"), cells, numbers=(1,)) if cells else None
-    split, *others = (split for split in result.seeds[0].scores)
+def result_table(result: FinetuneResult) -> Table:
+    """Returns the scores of a fine-tuning next to its baselines."""
     cells = [(row.split, row.name, row.score, row.interval, row.difference) for row in rows(result)]
     header = ("split", "", result.metric, INTERVAL, DIFFERENCE)
-    if not others:
-        return Table(f"{result.task}, {split}", header[1:], [row[1:] for row in cells], (1, 2, 3))
     return Table(result.task, header, cells, numbers=(2, 3, 4))
 
 
@@ -114,15 +123,6 @@ def wrong_answers(folder: Path, result: FinetuneResult) -> list[Table]:
             title = f"{min(len(lines), _ANSWERS)} of {len(lines):,} wrong answers of {split}"
             tables.append(Table(title, tuple(header.split("\t")), cells, numbers=(1,)))
     return tables
-
-
-def _accuracy(name, scores, accuracy, loss, error=None):
-    value, margin = scores[accuracy], scores.get(error)
-    interval = ""
-    if margin is not None:
-        interval = f"{percent(max(value - margin, 0), 2)} to {percent(min(value + margin, 1), 2)}"
-    shown = "" if scores.get(loss) is None else f"{scores[loss]:.3f}"
-    return name, percent(value, 2), interval, shown
 
 
 def _text(value):

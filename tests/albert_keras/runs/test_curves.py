@@ -68,42 +68,26 @@ def test_each_panel_shows_its_curves(drawn, tmp_path):
 
 
 def test_evaluations_are_points_at_their_steps(drawn):
-    held_out = {"overlap": {"normalised": 0}}
-    scores = {"masked_lm_accuracy": 0.2, "sentence_order_accuracy": None} | held_out
     lines = [
         line_of(50),
-        {"step": 50, "evaluation": scores},
+        {"step": 50, "evaluation": {"masked_lm_accuracy": 0.2, "sentence_order_accuracy": None}},
         line_of(100),
-        {"step": 100, "evaluation": {"masked_lm_accuracy": 0.3} | held_out},
+        {"step": 100, "evaluation": {"masked_lm_accuracy": 0.3}},
     ]
     accuracies = lines_of(drawn(lines)["Accuracy"])
-    assert accuracies["masked LM, held out"] == ([50, 100], [0.2, 0.3])
+    assert accuracies["masked LM, evaluated"] == ([50, 100], [0.2, 0.3])
     assert not any("sentence order," in label for label in accuracies)
-    for normalised, ending in ((3, "partly trained on"), (None, "evaluated")):
-        overlap = None if normalised is None else {"normalised": normalised}
-        lines[-1]["evaluation"]["overlap"] = overlap
-        assert f"masked LM, {ending}" in lines_of(drawn(lines)["Accuracy"])
 
 
-def test_skipped_updates_are_marked_where_they_were(drawn):
+def test_a_report_without_updates_leaves_a_gap(drawn):
     nothing = dict.fromkeys(("loss", "gradient_norm", "masked_lm_loss"))
-    panels = drawn([line_of(50), line_of(100, skipped=50, **nothing), line_of(150, skipped=2)])
-    for title in ("Loss", "Gradient norm before clipping"):
-        assert lines_of(panels[title])["52 skipped updates"][0] == [100, 150]
+    panels = drawn([line_of(50), line_of(100, skipped=50, **nothing), line_of(150)])
     assert np.isnan(lines_of(panels["Loss"])["total"][1][1])
 
 
-def stage_of(step, number, max_seq_length):
-    stage = {"number": number, "max_seq_length": max_seq_length, "batch_size": 64}
-    return {"step": step, "stage_begins": stage}
-
-
-def test_edges_of_stages_are_lines_with_what_is_new(drawn):
-    lines = [stage_of(0, 1, 32), *map(line_of, (100, 200)), stage_of(200, 2, 128), line_of(300)]
-    panels = drawn(lines)
+def test_edges_of_stages_are_lines(drawn):
+    panels = drawn([line_of(100, stage=1), line_of(200, stage=1), line_of(300, stage=2)])
     for axes in panels.values():
-        assert [200, 200] in [list(line.get_xdata()) for line in axes.lines]
-    labels = [text.get_text() for text in panels["Learning rate"].texts]
-    assert labels == ["S 32, batch 64", "S 128, batch 64"]
-    assert not panels["Loss"].texts
+        edges = [list(line.get_xdata()) for line in axes.lines if line.get_color() == "0.4"]
+        assert edges == [[200, 200]]
     assert lines_of(panels["Loss"])["total"][0] == [100, 200, 300]

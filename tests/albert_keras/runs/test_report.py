@@ -70,7 +70,7 @@ def test_the_page_of_a_pretraining(folder, capsys):
     assert "prefers-color-scheme: dark" in page.source and "<b>" not in page.source
     for part in (
         "The run is not complete: step 12 of 20.",
-        "3 updates were skipped",
+        "3 updates of a skipped",
         "3 of 1,234 records were trained on",
         "Step 12 on 1,234 records",
         "masked LM, this model 25.00 % 4.500",
