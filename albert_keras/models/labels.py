@@ -11,6 +11,8 @@ from data_pipeline.errors import InputError
 
 #: How far the sum of shares may be from 1, as of probabilities that were written as text.
 _ROUNDING = 1e-3
+#: The largest number of float32, in which models learn.
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def label_names(labels: Sequence[str] | int | None) -> tuple[str, ...]:
@@ -110,14 +112,16 @@ def numbers_of(labels: list[Any], count: int) -> np.ndarray:
     """Returns numbers to predict, float32 [N], or [N, C] if there are several.
 
     Raises:
-        InputError: If one is missing or not finite, or there are not `count` for each example.
+        InputError: If one is missing or no number of float32, or there are not `count` for each
+            example.
     """
     rows = without_width(labels) if count == 1 else labels
     for at, row in enumerate(rows):
         for value in row if isinstance(row, list) and count > 1 else [row]:
-            if not isinstance(value, int | float) or not math.isfinite(value):
+            if not isinstance(value, int | float) or not abs(value) <= _LARGEST:
                 raise InputError(
-                    f"Label {at + 1} of {len(rows)}: it must be a number. Received: {value!r}."
+                    f"Label {at + 1} of {len(rows)}: it must be a number of at most "
+                    f"{_LARGEST:.1e}. Received: {value!r:.80}."
                 )
     return np.array(rows, np.float32) if count == 1 else _matrix(rows, count)
 
@@ -162,6 +166,44 @@ def zeros_and_ones(labels: list[Any], names: Sequence[str], are_whole: bool = Fa
             )
         found[at] = row
     return found
+
+
+def answer_edges(answer: Any, context: str) -> tuple[int, int] | None:
+    """Returns the first character of an answer to a question and one more than its last.
+
+    White space around an answer does not belong to it.
+
+    Args:
+        answer: A text of the passage; or as in SQuAD `{"text": "noon", "answer_start": 12}`, where
+            both may be lists of one, and without `answer_start` the first place counts; or None or
+            an empty text if there is no answer.
+        context: The passage.
+
+    Returns:
+        None if there is no answer.
+
+    Raises:
+        InputError: If it is nothing of this, or not in the passage.
+    """
+    text, start = answer, None
+    if isinstance(answer, dict):
+        text, start = answer.get("text", answer), answer.get("answer_start")
+    if isinstance(text, list) and len(text) <= 1:
+        text = text[0] if text else None
+    if isinstance(start, list) and len(start) <= 1:
+        start = start[0] if start else None
+    if text is None or text == "":
+        return None
+    if not isinstance(text, str) or not isinstance(start, int | None) or isinstance(start, bool):
+        raise InputError(
+            "An answer must be a text of its passage, or an object with this `text` and its "
+            f"`answer_start`. Received: {answer!r}."
+        )
+    start = context.find(text) if start is None else start
+    if start < 0 or context[start : start + len(text)] != text or not text.strip():
+        raise InputError(f"An answer must be in its passage. Received: {answer!r}.")
+    start += len(text) - len(text.lstrip())
+    return start, start + len(text.strip())
 
 
 def _matrix(rows, width):

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.text_packing import num_tokens_of, readable, row_slices
+from albert_keras.models.labels import answer_edges
 from albert_keras.models.preprocessor import TextPreprocessor
 from albert_keras.models.span_search import SpanSearch, Windows, answer_mask
 from albert_keras.models.task_heads import SpansHead, SpansOrNoneHead
@@ -280,22 +281,15 @@ class AlbertForSpans(AlbertForTexts):
         An answer is a text, a dict as in SQuAD, or None; or a list of these, of which the first
         counts.
         """
-        answer = answer[0] if isinstance(answer, list) and answer else answer or None
-        text = answer["text"] if isinstance(answer, dict) else answer
-        start = answer.get("answer_start") if isinstance(answer, dict) else None
-        text = text[0] if isinstance(text, list) and text else text
-        start = start[0] if isinstance(start, list) and start else start
-        if not text:
-            if not self.can_be_none:
-                raise InputError(f"{where}: every question must have an answer. Received: none.")
-            return 0, 0
-        if not isinstance(text, str):
-            raise InputError(f"{where}: an answer must be a text. Received: {answer!r}.")
-        start = context.find(text) if start is None else int(start)
-        if start < 0 or context[start : start + len(text)] != text or not text.strip():
-            raise InputError(f"{where}: an answer must be in its passage. Received: {answer!r}.")
-        start += len(text) - len(text.lstrip())
-        return start, start + len(text.strip())
+        if isinstance(answer, list):
+            answer = answer[0] if answer else None
+        try:
+            edges = answer_edges(answer, context)
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
+        if edges is None and not self.can_be_none:
+            raise InputError(f"{where}: every question must have an answer. Received: none.")
+        return edges or (0, 0)
 
     def get_config(self) -> dict[str, Any]:
         usual = {"n_best": 20, "max_answer_length": 30}

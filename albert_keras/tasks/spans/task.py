@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.special
 
+from albert_keras.models.labels import answer_edges
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.features import check_numbers, with_dropped_tokens
 from albert_keras.tasks.metrics import confusion_matrix
@@ -92,8 +93,10 @@ class SpanTask(Task):
         return QuestionExample(str(number), fields["question"], fields["context"])
 
     def with_truth(self, example, truth):
-        given = [truth] if isinstance(truth, str | dict) else truth or []
-        answers = tuple(_answer_in(example.context, one) for one in given if one != "")
+        context = example.context
+        given = truth if isinstance(truth, list) else [truth]
+        edges = [found for one in given if (found := answer_edges(one, context)) is not None]
+        answers = tuple(Answer(context[start:end], start) for start, end in edges)
         is_impossible = None if self._version == 1 else not answers
         if self._version == 1 and not answers:
             raise InputError("Every question must have an answer. Received: none.")
@@ -286,17 +289,6 @@ def _spans(features, row, starts, ends, start_scores, end_scores, max_answer_len
 def _best(scores, count):
     """Returns the positions of the highest scores, the first of equals first."""
     return np.argsort(-np.asarray(scores, np.float64), kind="stable")[:count]
-
-
-def _answer_in(context, given):
-    """Returns the Answer that a user gives as a text, with or without its first character."""
-    text = given["text"] if isinstance(given, dict) else given
-    start = given.get("answer_start") if isinstance(given, dict) else context.find(text)
-    start = start[0] if isinstance(start, list) else start
-    text = text[0] if isinstance(text, list) else text
-    if not text or start is None or context[max(start, 0) :][: len(text)] != text:
-        raise InputError(f"An answer must be in its passage. Received: {given!r}.")
-    return Answer(text, start)
 
 
 def _texts(answers):
