@@ -14,7 +14,7 @@ from typer import Option
 from typer.models import OptionInfo
 
 from albert_keras.cli.interruption import interruptible
-from albert_keras.cli.options import is_given, options_of_settings, placeholder_of
+from albert_keras.cli.options import is_given, options_of_settings
 from albert_keras.cli.output import show, start
 from data_pipeline.files import naming
 
@@ -166,6 +166,4 @@ def _with_help(parameter, text):
         how.metavar = how.metavar or parameter.name.upper()
     elif kind is bool and parameter.default is False and not how.param_decls:
         how.param_decls = (f"--{parameter.name.replace('_', '-')}",)
-    else:
-        how.metavar = how.metavar or placeholder_of(kind)
     return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, how])

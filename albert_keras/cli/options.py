@@ -70,20 +70,10 @@ AlbertConfigFile = Annotated[Path | None, Option(hidden=True)]
 TokenizerOfWeights = Annotated[Path | None, Option(hidden=True)]
 
 
-_PLACEHOLDERS = {Path: "PATH", str: "TEXT", int: "NUMBER", float: "NUMBER"}
-
-
-def placeholder_of(kind: Any) -> str | None:
-    """Returns the placeholder of the values of a type in the help, such as PATH for list[Path]."""
-    kinds = [kind, *get_args(kind)]
-    kinds += [part for one in kinds for part in get_args(one)]
-    return next((_PLACEHOLDERS[one] for one in kinds if one in _PLACEHOLDERS), None)
-
-
 def options_of_settings(config: type[Settings], shown: str) -> list[Parameter]:
     """Returns the options of settings as typer expects them in a signature.
 
-    The settings alone check the values, so all of their problems are reported together.
+    Typer checks types and choices. The settings check the values, and report all problems together.
 
     Args:
         config: The settings.
@@ -93,7 +83,7 @@ def options_of_settings(config: type[Settings], shown: str) -> list[Parameter]:
     for keyword in dict.fromkeys([*shown.split(), *options]):
         option = options[keyword]
         field = option.field
-        kind, choices = (Path, None) if option.is_path else _type_of(field.annotation)
+        kind = Path if option.is_path else _type_of(field.annotation)
         default = field.default if option.key is None else field.default[option.key]
         default = None if default is PydanticUndefined else default
         flag = option.flag or f"--{keyword.replace('_', '-')}"
@@ -102,7 +92,7 @@ def options_of_settings(config: type[Settings], shown: str) -> list[Parameter]:
         how = Option(
             flag,
             help=field.description,
-            metavar=option.metavar or choices or placeholder_of(kind),
+            metavar=option.metavar,
             hidden=keyword not in shown.split(),
             show_default=option.default_text or default not in (None, "", ()),
         )
@@ -114,17 +104,15 @@ def options_of_settings(config: type[Settings], shown: str) -> list[Parameter]:
     return found
 
 
-def _type_of(annotation: Any) -> tuple[Any, str | None]:
-    """Returns the type to parse the value of a setting as, and its choices as a metavar."""
-    kinds = (annotation,) if get_origin(annotation) is Literal else get_args(annotation)
-    kinds = [kind for kind in kinds or (annotation,) if kind is not types.NoneType]
+def _type_of(annotation: Any) -> Any:
+    """Returns the type that typer reads the value of a setting as; str if there are several."""
+    if get_origin(annotation) is Literal:
+        return annotation
+    kinds = [kind for kind in get_args(annotation) or (annotation,) if kind is not types.NoneType]
     if any(get_origin(kind) is tuple for kind in kinds):  # may be repeated
-        return list[str], None
-    if len(kinds) > 1:
-        return str, None
-    if get_origin(kinds[0]) is Literal:
-        return str, f"[{'|'.join(get_args(kinds[0]))}]"
-    return (kinds[0] if kinds[0] in (bool, int, float) else str), None
+        return list[str]
+    is_one = len(kinds) == 1 and (kinds[0] in (bool, int, float) or get_origin(kinds[0]) is Literal)
+    return kinds[0] if is_one else str
 
 
 def is_given(context: Context, name: str) -> bool:
