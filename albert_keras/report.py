@@ -17,8 +17,6 @@ from data_pipeline.files import whole_file
 
 #: Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
 BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
-#: Colours of several lines in one chart.
-COLOURS = (BLUE, ORANGE, GREEN, RED, "#cc79a7", "#56b4e9", "#000000")
 
 #: Control characters, those that change the order in which others are shown, and bytes that are not
 #: UTF-8.
@@ -84,14 +82,6 @@ def number_text(value: float, digits: int = 3) -> str:
     return f"{Decimal(f'{value:.{digits}g}'):f}"
 
 
-def short_count(value: float) -> str:
-    """Returns a count with three significant digits, such as "9,400", "12.7 M" or "14.7 G"."""
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
-        if value >= size:
-            return f"{number_text(value / size)} {unit}"
-    return f"{float(f'{value:.3g}'):,.0f}"
-
-
 def bytes_text(num_bytes: float, digits: int = 3) -> str:
     """Returns a number of bytes in the largest unit of at least 1, such as "1.5 GB" (10^9)."""
     for exponent, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
@@ -114,11 +104,6 @@ def count_of(count: int, noun: str) -> str:
     if noun.endswith("y") and noun[-2] not in "aeou":
         return f"{count:,} {noun[:-1]}ies"
     return f"{count:,} {noun}s"
-
-
-def optional(value: float | None, form: str = ".3f") -> str:
-    """Returns a number in a format, or "-" for a value that is not known."""
-    return "-" if value is None else format(value, form)
 
 
 # Text
@@ -211,15 +196,6 @@ def log_ticks(axis: Any) -> None:
     axis.set_major_locator(LogLocator(subs=(1, 2, 5)) if high > 10 * low else MaxNLocator(5))
     axis.set_major_formatter(StrMethodFormatter("{x:g}"))
     axis.set_minor_locator(NullLocator())
-
-
-def legend_below(figure: Any, axes: Any) -> None:
-    """Draws the legend of some axes below all axes of a figure, so that it hides no curve."""
-    handles, labels = axes.get_legend_handles_labels()
-    place = {"loc": "outside lower center", "ncols": min(3, max(1, len(labels)))}
-    found = figure.legend(handles, labels, **place, fontsize=9, frameon=False)
-    for text in found.get_texts():
-        text.set_parse_math(False)
 
 
 def save_figure(figure: Any, path: str | Path, dpi: int = 100) -> Path:
