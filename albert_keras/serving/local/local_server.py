@@ -1,6 +1,5 @@
 """A server of exported models for this computer: a page, and REST routes of the model server."""
 
-import asyncio
 import ipaddress
 import json
 import logging
@@ -20,7 +19,6 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from albert_keras.formats.detection import find, versions
@@ -32,13 +30,14 @@ logger = logging.getLogger(__name__)
 
 #: Default address; the port is the one of `tensorflow_model_server`.
 HOST, PORT = "127.0.0.1", 8501
-#: Seconds for the answers in progress when the server is stopped, and those until it ends.
-_ANSWERING_SECONDS, _DRAINING_SECONDS = 9, 10
+#: Seconds for the answers in progress when the server is stopped.
+_DRAINING_SECONDS = 10
 #: Maximum number of bytes of the body of a request, and of seconds in which it must arrive.
 MAX_BODY_BYTES, _SENDING_SECONDS = 1 << 20, 10
-#: Connections at a time, fewer than the files that a process may open on any system; and seconds
-#: in which the next request must begin.
-_MAX_CONNECTIONS, _WAITING_SECONDS = 128, 5
+#: Connections at a time, fewer than the files that a process may open on any system.
+_MAX_CONNECTIONS = 128
+#: Seconds in which the head of a request must arrive, the first one of a connection too.
+_WAITING_SECONDS = 5
 #: Header of an answer to a request that is not read to its end.
 _CLOSE = {"Connection": "close"}
 #: Requests in TensorFlow at a time; others wait.
@@ -149,15 +148,6 @@ class LocalServer(uvicorn.Server):
         """Ends `run` after the answers in progress, or after ten seconds; from any thread."""
         self.should_exit = True
 
-    async def shutdown(self, sockets=None):
-        """Waits for the answers in progress; what has none in time gets the status 503."""
-        asyncio.get_running_loop().call_later(_ANSWERING_SECONDS, self._cancel_requests)
-        await super().shutdown(sockets)
-
-    def _cancel_requests(self):
-        for task in self.server_state.tasks:
-            task.cancel()
-
 
 def find_exports(models: Iterable[str | Path]) -> dict[str, Path]:
     """Finds the folders of the versions to serve, by the name of the model; see `LocalServer`."""
@@ -237,12 +227,7 @@ def _build_app(models, names):
 
     async def rest(request):
         _check_sender(request)
-        try:
-            return await answered(request, await _read_body(request))
-        except asyncio.CancelledError:
-            raise HTTPException(503, "The server is stopping.", _CLOSE) from None
-
-    async def answered(request, body):
+        body = await _read_body(request)
         path = request.scope["raw_path"].decode("ascii")
         route = _ROUTE.fullmatch(path.partition("?")[0])
         if not route or bool(route["method"]) != (request.method == "POST"):
@@ -318,46 +303,23 @@ class _KnownHost:
 
 
 class _Connection(H11Protocol):
-    """A connection whose first request must arrive as soon as the later ones, too.
+    """A connection that is closed if a request does not begin, or its head does not end, in time.
 
-    If there are too many connections, a new one replaces the one whose request, or the rest of its
-    body, was due first; it gets the status 503 if all others are being answered.
+    uvicorn waits for the first request of a connection, and for the rest of a head, without end.
     """
 
-    _was_due = 0.0
-
     def connection_made(self, transport):
-        if len(self.connections) >= _MAX_CONNECTIONS:
-            waiting = [one for one in self.connections if one.due is not None]
-            if waiting:
-                oldest = min(waiting, key=lambda one: one.due)
-                oldest.transport.close()
-                self.connections.discard(oldest)  # it would be lost only after other new ones
-            else:
-                self.app = service_unavailable
         super().connection_made(transport)
-        self._wait_until(self.loop.time() + self.timeout_keep_alive)
+        if len(self.connections) > _MAX_CONNECTIONS:
+            transport.abort()
+        else:
+            self._wait_until(self.loop.time() + self.timeout_keep_alive)
 
     def data_received(self, data):
         timer = self.timeout_keep_alive_task
-        super().data_received(data)  # cancels the timer, even for a part of a request
-        if timer is not None:
-            self._was_due = timer.when()
-            if self.cycle is None or self.cycle.response_complete:
-                self._wait_until(self._was_due)
-
-    def shutdown(self):
-        if self.cycle is None:  # its first request has not begun, or is arriving
-            self.transport.write(b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\n\r\n")
-        super().shutdown()
-
-    @property
-    def due(self) -> float | None:
-        """When the request had to begin that has not arrived completely; None if it has."""
-        if self.timeout_keep_alive_task is not None:
-            return self.timeout_keep_alive_task.when()
-        is_arriving = self.cycle is not None and self.cycle.more_body
-        return self._was_due if is_arriving and not self.cycle.response_complete else None
+        super().data_received(data)  # cancels the timer, even for a part of a head
+        if timer is not None and (self.cycle is None or self.cycle.response_complete):
+            self._wait_until(timer.when())
 
     def _wait_until(self, time):
         self.timeout_keep_alive_task = self.loop.call_at(time, self.timeout_keep_alive_handler)
