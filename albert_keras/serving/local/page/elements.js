@@ -22,34 +22,14 @@ export function make(tag, properties = {}, ...children) {
   return made;
 }
 
-/**
- * Returns the parts of a piece of a vocabulary: its text, and marks instead of ▁, a space.
- *
- * A mark has no direction of its own, so it stays on the side of the space.
- */
-export function partsOfPiece(piece) {
-  const parts = piece.split("▁");
-  return parts.flatMap((part, at) => {
-    const text = part ? [make("bdi", { textContent: part })] : [];
-    return at ? [make("span", { className: "space", textContent: "␣" }), ...text] : text;
-  });
+/** Returns a piece of a vocabulary with a visible mark for each space. */
+export function shown(piece) {
+  return piece.replaceAll("▁", "␣");
 }
 
-/** Scrolls a box until its first marked text is visible in it. */
-export function scrollToMark(box) {
-  const mark = box.querySelector("mark");
-  if (mark) box.scrollTop = mark.offsetTop - box.offsetTop - box.clientHeight / 3;
-}
-
-/** Sets the options of a <select>, given as [value, text]. */
-export function fillSelect(select, options) {
-  const made = options.map(([value, text]) => make("option", { value, textContent: text }));
-  select.replaceChildren(...made);
-}
-
-/** Returns the class that tints an element with the n-th colour; colours repeat. */
-export function tint(number) {
-  return `tint tint-${number % HUES}`;
+/** Returns a number with its noun, such as "2 words". */
+export function counted(number, noun) {
+  return `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 }
 
 /** Formats a probability, such as 12.3%; only exact 0 and 1 become 0.0% and 100.0%. */
@@ -59,23 +39,68 @@ export function percent(share) {
   return `${(100 * share).toFixed(1)}%`;
 }
 
+/** Creates a <select> with a label; `options` are [value, text]. */
+export function chooser(id, label, options, onChange) {
+  const made = options.map(([value, text]) => make("option", { value, textContent: text }));
+  const select = make("select", { id, onchange: onChange }, ...made);
+  return [make("label", { htmlFor: id, textContent: label }), select];
+}
+
 /**
  * Creates a list of bars.
  *
- * Each of `rows` has a `label`, or the `parts` of a label, and a `share` from 0 to 1. With `isBest`
- * the bar is highlighted; with `choose`, a function, the label becomes a button that calls it.
+ * Each of `rows` has a `label` and a `share` from 0 to 1. With `isBest` the bar is highlighted; with
+ * `choose`, a function, the label becomes a button that calls it.
  */
-export function bars(rows, className = "") {
-  const items = rows.map(({ label, parts = [label], share, isBest, choose }) => {
+export function bars(rows) {
+  const items = rows.map(({ label, share, isBest, choose }) => {
     const fill = make("span", { className: "fill" });
     fill.style.width = `${100 * share}%`;
-    const track = make("span", { className: "track" }, fill);
-    track.ariaHidden = "true";
+    const track = make("span", { className: "track", ariaHidden: "true" }, fill);
     const name = choose
-      ? make("button", { type: "button", className: "label", onclick: choose }, ...parts)
-      : make("span", { className: "label" }, ...parts);
+      ? make("button", { type: "button", className: "label", onclick: choose }, label)
+      : make("span", { className: "label" }, label);
     const number = make("span", { className: "number", textContent: percent(share) });
     return make("li", { className: isBest ? "best" : "" }, name, track, number);
   });
-  return make("ul", { className: `bars ${className}` }, ...items);
+  return make("ul", { className: "bars" }, ...items);
+}
+
+/** Creates a list of words, each {word, note, colour}: a number, or undefined for none. */
+export function chips(words) {
+  const items = words.map(({ word, note, colour }) => {
+    const className = colour === undefined ? "" : `tint tint-${colour % HUES}`;
+    const name = make("span", { className: "word", textContent: word });
+    return make("li", { className }, name, " ", make("span", { className: "note" }, note));
+  });
+  return make("ol", { className: "chips" }, ...items);
+}
+
+/** Creates a list of names and values. */
+export function facts(pairs) {
+  const items = pairs.map(([name, value]) =>
+    make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value })),
+  );
+  return make("dl", { className: "facts" }, ...items);
+}
+
+/**
+ * Creates a table of `values`, [row][column], whose colours run from the lowest to the highest one.
+ *
+ * `describe` returns the title of a cell, and `show` its text.
+ */
+export function matrix(names, values, describe, show) {
+  const least = Math.min(...values.flat());
+  const range = Math.max(...values.flat()) - least || 1;
+  const heads = names.map((name) => make("th", { scope: "col" }, make("span", {}, name)));
+  const rows = values.map((row, from) => {
+    const cells = row.map((value, to) => {
+      const cell = make("td", { textContent: show(value), title: describe(from, to, value) });
+      cell.style.setProperty("--weight", `${Math.round((100 * (value - least)) / range)}%`);
+      return cell;
+    });
+    return make("tr", {}, make("th", { scope: "row" }, make("span", {}, names[from])), ...cells);
+  });
+  const head = make("thead", {}, make("tr", {}, make("td"), ...heads));
+  return make("div", { className: "wide" }, make("table", {}, head, make("tbody", {}, ...rows)));
 }

@@ -69,20 +69,9 @@ def test_ids_are_those_of_the_page():
     ids = HTML.values("id")
     assert len(ids) == len(set(ids))
     wanted = set(HTML.values("for")) | set(HTML.values("aria-labelledby"))
-    wanted |= {id for value in HTML.values("aria-describedby") for id in value.split()}
     for text in SCRIPTS.values():
         wanted |= set(re.findall(r'element\("([^"]+)"\)', text))
-        wanted |= set(re.findall(r'^  id: "([^"]+)"', text, re.MULTILINE))
-        for begin in re.findall(r'JoinedTexts\("([^"]+)"\)', text):
-            parts = re.findall(r"element\(`\$\{id\}-([^`]+)`\)", SCRIPTS["joined_texts.js"])
-            assert len(parts) == 5
-            wanted |= {f"{begin}-{part}" for part in parts}
-    assert len(wanted) > 40 and wanted <= set(ids)
-
-
-def test_each_field_has_a_label():
-    fields = {given["id"] for tag, given in HTML.elements if tag in ("input", "textarea", "select")}
-    assert fields == set(HTML.values("for"))
+    assert wanted == set(ids)
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="no node on the PATH")
@@ -93,22 +82,26 @@ def test_scripts_count_characters_and_quote_for_the_shell(tmp_path):
     (tmp_path / "ask_all.js").write_text(
         """
         import { bodyOf, curlLine } from "./ask.js";
-        import { partsOfPiece, percent } from "./elements.js";
-        import { truncationNotice } from "./truncation.js";
-        import { partAt } from "./unicode.js";
-        globalThis.document = { baseURI: "http://host:1/", createElement: () => ({ append() {} }) };
-        const row = { text: "it's \\ud800 \U0001f600", options: ["\\udc00"] };
+        import { percent, shown } from "./elements.js";
+        import { VIEWS } from "./views.js";
+        globalThis.document = {
+          baseURI: "http://host:1/",
+          createElement: () => ({
+            children: [],
+            append(...children) { this.children.push(...children); },
+          }),
+        };
+        const answer = document.createElement();
+        const context = "😀 𝔘b 🏝 c";
+        const spans = VIEWS.find(({ id }) => id === "question-answering");
+        const output = { answer: "", start: 2, end: 6, score: 1 };
+        spans.show([output], { rows: [{ context }], say() {}, answer });
+        const row = { text: "it's \\ud800 😀", options: ["\\udc00"] };
         console.log(JSON.stringify({
-          parts: partAt("\U0001f600 \U0001d518b \U0001f3dd c", 2, 6),
-          pieces: ["▁a", "b", "▁"].map(partsOfPiece),
+          parts: answer.children[0].children.map((part) => part.textContent ?? part),
+          pieces: ["▁a", "b", "▁"].map(shown),
           shares: [0, 0.0001, 0.1234, 0.99999, 1].map(percent),
           body: JSON.parse(bodyOf("s", [row])),
-          notices: [
-            truncationNotice({ dropped_tokens: 1204, dropped_words: 0 }),
-            truncationNotice({ dropped_words: 1 }),
-            truncationNotice({ dropped_tokens: 0 }),
-            truncationNotice({ score: 1.5 }),
-          ],
           several: JSON.parse(bodyOf("s", [{ text: "a" }, { text: "b" }])).inputs,
           line: curlLine({ name: "m" }, bodyOf("s", [{ text: "it's" }])),
         }));
@@ -118,17 +111,8 @@ def test_scripts_count_characters_and_quote_for_the_shell(tmp_path):
     run = ["node", "ask_all.js"]
     found = json.loads(subprocess.run(run, cwd=tmp_path, capture_output=True, check=True).stdout)
     assert found["parts"] == ["\U0001f600 ", "\U0001d518b \U0001f3dd", " c"]
-    shown = [[(one["textContent"], one["dir"]) for one in piece] for piece in found["pieces"]]
-    assert shown == [[("␣", "auto"), ("a", "auto")], [("b", "auto")], [("␣", "auto")]]
+    assert found["pieces"] == ["␣a", "b", "␣"]
     assert found["shares"] == ["0.0%", "<0.1%", "12.3%", ">99.9%", "100.0%"]
-    texts = [notice and notice["textContent"] for notice in found["notices"]]
-    assert texts == [
-        "The input was truncated: 1,204 tokens did not fit.",
-        "The input was truncated: 1 word did not fit.",
-        None,
-        None,
-    ]
-    assert "truncationNotice(output)" in SCRIPTS["panel.js"]
     inputs = {"text": ["it's \ufffd \U0001f600"], "options": [["\ufffd"]]}
     assert found["body"] == {"signature_name": "s", "inputs": inputs}
     assert found["several"] == {"text": ["a", "b"]}

@@ -142,7 +142,7 @@ def ask(browser, view, **texts):
     for field, text in texts.items():
         id = f"{view}-{field}"
         browser.value(f"document.getElementById('{id}').value = {json.dumps(text)}")
-    browser.value(f"document.querySelector('#{view} form :is(textarea, input)').focus()")
+    browser.value(f"document.querySelector('#{view} textarea').focus()")
     key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "modifiers": 2}
     browser.send("Input.dispatchKeyEvent", type="keyDown", **key)
     browser.send("Input.dispatchKeyEvent", type="keyUp", **key)
@@ -172,10 +172,12 @@ def test_a_candidate_goes_into_the_text(browser, url):
     assert browser.value("document.querySelectorAll('#fill-mask .bars li').length") == 20
     buttons = "document.querySelectorAll('#fill-mask .bars')[1].querySelectorAll('button')"
     browser.value(f"{buttons}[3].click()")
-    word = browser.value(f"{buttons}[3].textContent").replace("\u2581", "")
+    word = browser.value(f"{buttons}[3].textContent").replace("\u2423", "")
     typed = browser.value("document.getElementById('fill-mask-text').value")
     assert typed == f"<b>The</b> [MASK] \U0001f600 {word}."
     assert text_of(browser, "#fill-mask .headline").endswith(f"\U0001f600 {word}.")
+    ask(browser, "fill-mask", text="word " * 90 + "[MASK]")
+    assert "did not fit" in text_of(browser, "#fill-mask .truncated")
     assert not ask(browser, "fill-mask", text="no mask")
     assert "[MASK]" in text_of(browser, "#fill-mask .error")
 
