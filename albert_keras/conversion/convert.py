@@ -10,7 +10,8 @@ import numpy as np
 from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS, Place, detect
 from albert_keras.formats.open_weights import format_module, open_weights
 from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
-from albert_keras.formats.vocabulary import Vocabulary, files_for
+from albert_keras.formats.vocabulary import Vocabulary
+from albert_keras.formats.vocabulary_writing import files_for
 from albert_keras.hub import shared_name
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED

@@ -7,7 +7,7 @@ from albert_keras.formats.detection import BERT_CONFIG, find_beside, one_prefix
 from albert_keras.formats.model_weights import BERT_DEFAULTS, check_expressible
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
-from albert_keras.formats.vocabulary import write_files
+from albert_keras.formats.vocabulary_writing import write_files
 from albert_keras.models.shape import encoder_shapes, head_shapes
 from albert_keras.runs.tensors import CheckpointTensors, is_training_state, write_tensors
 from data_pipeline.errors import InputError

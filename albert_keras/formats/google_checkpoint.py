@@ -6,7 +6,7 @@ from albert_keras.config import LATER_FIELDS, AlbertConfig
 from albert_keras.formats.detection import ALBERT_CONFIG
 from albert_keras.formats.model_weights import albert_sharing, check_expressible
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.formats.vocabulary import write_files
+from albert_keras.formats.vocabulary_writing import write_files
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.files import write_json
 

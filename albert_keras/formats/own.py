@@ -24,7 +24,7 @@ from albert_keras.formats.detection import (
 from albert_keras.formats.keras_file import KerasFile
 from albert_keras.formats.loading import encoder_names
 from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
-from albert_keras.formats.vocabulary import write_files
+from albert_keras.formats.vocabulary_writing import write_files
 from albert_keras.runs.checkpoints import check_undamaged
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import CheckpointTensors, write_tensors

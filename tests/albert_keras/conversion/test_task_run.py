@@ -10,7 +10,8 @@ import pytest
 from albert_keras.conversion.convert import convert, task_of_head
 from albert_keras.formats import hugging_face
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
+from albert_keras.formats.vocabulary import read_vocabulary, vocabulary_of
+from albert_keras.formats.vocabulary_writing import files_for
 from albert_keras.serving.export.source import open_source
 from albert_keras.tasks.finetuned import TrainedTask
 from albert_keras.tasks.task_config import TaskConfig

@@ -117,7 +117,8 @@ def sentencepiece(folder):
 
 def vocabularies(folder):
     """A model of SentencePiece alone, word pieces, and two files of `tokenizers`."""
-    from albert_keras.formats.vocabulary import files_for, read_vocabulary
+    from albert_keras.formats.vocabulary import read_vocabulary
+    from albert_keras.formats.vocabulary_writing import files_for
     from data_pipeline.tokenizers.byte_bpe import (
         BYTE_CHARACTERS,
         SPECIAL_PIECES,
@@ -265,7 +266,8 @@ def _each(paths, read):
 
 def _converted(format_name, folder):
     from albert_keras.formats.open_weights import format_module, open_weights
-    from albert_keras.formats.vocabulary import files_for, read_vocabulary
+    from albert_keras.formats.vocabulary import read_vocabulary
+    from albert_keras.formats.vocabulary_writing import files_for
     from tests.albert_keras.formats.random_weights import pretraining_weights
 
     vocabulary = read_vocabulary(unpack(folder / "from", "tokenizer"))

@@ -5,7 +5,8 @@ import json
 import pytest
 import tokenizers
 
-from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
+from albert_keras.formats.vocabulary import read_vocabulary, vocabulary_of
+from albert_keras.formats.vocabulary_writing import files_for
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.pair_features import pair_features
 from data_pipeline.errors import InputError

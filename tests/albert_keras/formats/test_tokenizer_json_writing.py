@@ -13,7 +13,8 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from albert_keras.formats.tokenizer_json import read_tokenizer_json
 from albert_keras.formats.tokenizer_json_writing import tokenizer_json
-from albert_keras.formats.vocabulary import files_for, read_vocabulary, vocabulary_of
+from albert_keras.formats.vocabulary import read_vocabulary, vocabulary_of
+from albert_keras.formats.vocabulary_writing import files_for
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 from data_pipeline.tokenizers.vocabulary_files import CONTROL_SYMBOLS

@@ -8,11 +8,11 @@ import sentencepiece
 
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.vocabulary import (
-    files_for,
     load_tokenizer,
     read_vocabulary,
     vocabulary_of,
 )
+from albert_keras.formats.vocabulary_writing import files_for
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.library_training import train_byte_bpe

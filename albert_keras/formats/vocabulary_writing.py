@@ -1,0 +1,82 @@
+"""The files of a vocabulary, in any of the formats."""
+
+import json
+from pathlib import Path
+
+from albert_keras.formats.foreign_vocabulary import PREFIX
+from albert_keras.formats.tokenizer_json_writing import special_tokens, template, tokenizer_json
+from albert_keras.formats.vocabulary import Vocabulary
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.byte_bpe import PIECES_FILE, read_bpe, write_bpe
+from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
+
+
+def files_for(
+    vocabulary: Vocabulary, format_name: str, max_length: int, has_segments: bool = True
+) -> dict[str, bytes]:
+    """Returns the files of a vocabulary in a format.
+
+    `max_length` is the longest sequence of the model, in tokens; `has_segments` is whether it
+    distinguishes the two texts of a pair by segment ids.
+    """
+    tokenizer, kind = vocabulary.tokenizer, vocabulary.tokenizer.config.kind
+    own = tokenizer.files()
+    if format_name == "albert-keras":
+        return own
+    files, is_googles = {}, format_name in ("google", "google-bert")
+    if kind == "unigram":
+        files["30k-clean.model" if is_googles else "spiece.model"] = tokenizer.model_bytes
+    elif kind == "wordpiece":
+        name = "vocab_chinese.txt" if format_name == "google" else "vocab.txt"
+        files[name] = tokenizer.model_bytes
+    elif format_name != "hugging-face":
+        raise InputError(
+            f"The vocabulary of the format `{format_name}` must be SentencePiece or WordPiece. "
+            f"Received: byte-level BPE of `{vocabulary.source}`."
+        )
+    if kind == "unigram" and is_googles:
+        files["30k-clean.vocab"] = own["tokenizer.vocab"]
+    if format_name == "hugging-face":
+        files |= _files_of_transformers(tokenizer, max_length, has_segments and kind != "bpe")
+    return files
+
+
+def _files_of_transformers(tokenizer, max_length, has_segments):
+    """Returns the files with which transformers tokenizes, and joins pairs, as this package does.
+
+    `AutoTokenizer` reads `tokenizer.json`, if there is one.
+    """
+    config = tokenizer.config
+    names = ["input_ids", *(["token_type_ids"] if has_segments else []), "attention_mask"]
+    settings = {"model_max_length": max_length, "model_input_names": names}
+    if config.kind == "bpe":
+        content = read_bpe(tokenizer.model_bytes)
+        values = json.loads(write_bpe(content))
+        values["post_processor"] = template(tokenizer, has_segments)
+        pieces = _text(values)
+        settings[PREFIX] = content.add_prefix_space
+        settings["added_tokens_decoder"] = {
+            str(token["id"]): {key: value for key, value in token.items() if key != "id"}
+            for token in values["added_tokens"]
+        }
+    else:
+        pieces = tokenizer_json(tokenizer)
+        kind, accents = "BertTokenizer", {"strip_accents": config.strip_accents}
+        if config.kind == "unigram":
+            kind, accents = "AlbertTokenizer", {"keep_accents": not config.strip_accents}
+        settings |= {"tokenizer_class": kind, "do_lower_case": config.lower_case, **accents}
+    if pieces is None:
+        return {CONFIG_FILE: _text(settings)}
+    # Their classes for ALBERT and RoBERTa build steps of their own instead of reading this file.
+    settings |= {"tokenizer_class": "PreTrainedTokenizerFast"} | special_tokens(tokenizer)
+    return {PIECES_FILE: pieces, CONFIG_FILE: _text(settings)}
+
+
+def _text(values):
+    return (json.dumps(values, ensure_ascii=False, indent=1) + "\n").encode()
+
+
+def write_files(folder: str | Path, files: dict[str, bytes]):
+    """Writes files into a folder."""
+    for name, content in files.items():
+        Path(folder, name).write_bytes(content)
