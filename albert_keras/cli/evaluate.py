@@ -18,8 +18,7 @@ _WANTED = (
     "It must be the folder of a run or a fine-tuning, or an export. Create one with "
     "`albert-keras pretrain` or `finetune`."
 )
-#: The options for records alone, and those for examples alone.
-_OF_RECORDS = ("baseline_data",)
+#: The options for examples alone.
 _OF_EXAMPLES = ("split", "data_dir", "out", "encoding", "skip_bad_rows")
 
 
@@ -31,7 +30,6 @@ def evaluate(
     data: Annotated[Path | None, Option(show_default="development examples")] = None,
     split: Annotated[str | None, Option(show_default="dev")] = None,
     data_dir: DataDir = None,
-    baseline_data: Path | None = None,
     out: Path | None = None,
     step: Step = None,
     batch_size: Annotated[int, Option(min=1)] = 64,
@@ -54,8 +52,6 @@ def evaluate(
       run: Folder of a run, a fine-tuning or a pre-trained export; or the name of a shipped model.
       data: Held-out records, or a labelled file of the task.
       split: Split of the official files of the task.
-      baseline_data: Training records, from which unigram and bigram baselines are computed for
-        comparison.
       out: Folder for predictions, errors and a figure.
       batch_size: Rows per batch.
       strategy: Distribution strategy.
@@ -64,7 +60,6 @@ def evaluate(
     del given["run"]
     place = detect(run, _KINDS, _WANTED)
     if place.run_kind == "finetuning":
-        refuse(context, _OF_RECORDS, "must not be given with a fine-tuned model.")
         if split is None and data_dir is None:
             check_files(data)
         from albert_keras.tasks.evaluate import evaluate_task
@@ -83,7 +78,7 @@ def evaluate(
             "`data` is required for a pre-trained model: a folder of records that were not used "
             "for its training."
         )
-    check_records(data, baseline_data)
+    check_records(data)
     from albert_keras.training.evaluate import evaluate as evaluate_on_records
 
     result = evaluate_on_records(place, **given)
@@ -151,13 +146,14 @@ def describe_task(evaluation):
 
 def describe(evaluation):
     """Returns the lines that describe an Evaluation, list of str."""
-    from albert_keras.runs.report.tables import EVALUATION_HEADER, evaluation_rows, verdict_on
+    from albert_keras.runs.learned_context import context_verdict
+    from albert_keras.runs.report.tables import EVALUATION_HEADER, evaluation_rows
     from albert_keras.runs.trained_data import RECORDS, Overlap
 
     overlap, scores = Overlap.of(evaluation.overlap), evaluation._asdict()
     kind = "training score: " if overlap and overlap.is_total else ""
     kind += "" if evaluation.step is None else f"step {evaluation.step}, "
-    is_better, verdict = verdict_on(scores)
+    is_better, verdict = context_verdict(scores)
     lines = [
         f"{kind}{count_of(evaluation.num_records, 'record')}, "
         f"{count_of(evaluation.num_predictions, 'masked token')}",

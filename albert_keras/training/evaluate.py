@@ -3,7 +3,7 @@
 import logging
 import math
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.learned_context import context_verdict
 from albert_keras.runs.log_file import log_evaluation
 from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import RECORDS, Overlap, check_overlap, read_digests
@@ -20,8 +21,10 @@ from albert_keras.training.trained_records import digests_of
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 from data_pipeline.reader.reader import evaluation_dataset
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
-from data_pipeline.reports.count_baselines import CountScore, count_baselines
+from data_pipeline.reports.count_baselines import count_baselines
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -56,8 +59,7 @@ class Evaluation(NamedTuple):
     #: Fields of an `Overlap`: how many of the records were trained on; None if that is unknown.
     overlap: dict[str, int] | None = None
     #: By name, "masked_lm_loss" and "masked_lm_accuracy" of models that only count, "unigram" and
-    #: "bigram" (see `count_baselines`), and of the same model with "random weights"; None if
-    #: `baseline_data` is not given.
+    #: "bigram", see `count_baselines`; None without the records of the training.
     baselines: dict[str, dict[str, float]] | None = None
 
 
@@ -68,9 +70,10 @@ def evaluate(
     batch_size: int = _BATCH_SIZE,
     strategy: str = "auto",
     allow_trained_rows: bool = False,
-    baseline_data: str | Path | None = None,
 ) -> Evaluation:
     """Scores a pre-trained model. Scores of a run are appended to its log.
+
+    A run is compared with bigrams of the records that it was trained on, if they are still there.
 
     Args:
         model: str or Path. Folder of a run or of a pre-trained export, or the name of a shipped
@@ -80,14 +83,12 @@ def evaluate(
         batch_size: int. B.
         strategy: str. See `strategy.py`.
         allow_trained_rows: bool. Whether to score records that were all trained on.
-        baseline_data: str, Path or None. Records of the training, to compute the `baselines` from.
 
     Raises:
         InputError: If the model, its checkpoint or the records cannot be used together; or if all
             records were trained on, unless that is allowed.
     """
     records = RecordFiles.of(data)
-    baseline_records = None if baseline_data is None else RecordFiles(baseline_data)
     weights = open_scored_model(model, records, step)
     own = weights.run
     # All labels of records without the objective are 0, which is no order to predict.
@@ -103,15 +104,6 @@ def evaluate(
         )
     built = build_strategy(strategy)
     dataset = evaluation_dataset(records, batch_size)
-    baselines = None
-    if baseline_records is not None:
-        logger.info("counting the tokens of `%s` for the baselines", baseline_data)
-        counted = count_baselines(baseline_records, records)
-        baselines = {name: one._asdict() for name, one in counted.items()}
-        with built.scope():
-            untrained = AlbertForPretraining(weights.albert_config, sentence_head=False)
-            found = score(build_scorer(untrained), dataset)
-        baselines["random weights"] = {name: found[name] for name in CountScore._fields}
     with built.scope():
         if own is None:
             scored = AlbertForPretraining.from_preset(weights, dtype="float32")
@@ -121,31 +113,59 @@ def evaluate(
     progress = CountedProgress(logger, "evaluating", len(records), "records")
     with records.failures_named():
         scores = score(scorer, dataset, on_batch=lambda: progress.add(batch_size))
-        masked, orders = _count_labels(dataset, records.info.vocab_size)
-    guess = int(masked.argmax())
     order_accuracy, order_error = scores.get("sentence_order_accuracy"), None
     if order_accuracy is not None:
         order_error = 1.96 * math.sqrt(order_accuracy * (1 - order_accuracy) / len(records))
     evaluation = Evaluation(
         path=Path(model),
         step=weights.step,
-        num_records=len(records),
-        num_predictions=int(masked.sum()),
         masked_lm_loss=scores["masked_lm_loss"],
         masked_lm_accuracy=scores["masked_lm_accuracy"],
-        unigram_accuracy=float(masked.max() / max(1, masked.sum())),
-        unigram_guess=weights.tokenizer.piece_of(guess),
         sentence_order_loss=scores.get("sentence_order_loss"),
         sentence_order_accuracy=order_accuracy,
         sentence_order_error=order_error,
-        sentence_order_chance=float(orders.max() / max(1, orders.sum())) if has_labels else None,
         overlap=None if overlap is None else overlap._asdict(),
-        baselines=baselines,
+        **comparisons(records, None if own is None else training_records(own)),
     )
     if own is not None:
         logged = evaluation._asdict() | {"path": str(records.folder)}
         log_evaluation(own.path, evaluation.step, logged)
     return evaluation
+
+
+def training_records(run: Run) -> RecordFiles | None:
+    """Returns the records that a run was trained on; None if they are not where they were."""
+    data = run.record["data"]
+    try:
+        records = RecordFiles(data["path"])
+    except InputError:
+        return None
+    return records if records.info.fingerprint == data["fingerprint"] else None
+
+
+def comparisons(records: RecordFiles, training: RecordFiles | None) -> dict[str, Any]:
+    """Scores what needs no model: guessing, and counts of the records of the training.
+
+    Returns:
+        dict, fields of an `Evaluation` by name; without `training` the baselines are None.
+    """
+    size, has_labels = records.info.vocab_size, records.info.objective != "none"
+    with records.failures_named():
+        masked, orders = _count_labels(evaluation_dataset(records, _BATCH_SIZE), size)
+    baselines = None
+    if training is not None:
+        logger.info("counting bigrams of `%s`", training.folder)
+        counted = count_baselines(training, records)
+        baselines = {name: found._asdict() for name, found in counted.items()}
+    tokenizer = Tokenizer.load(records.folder / TOKENIZER_FOLDER)
+    return {
+        "num_records": len(records),
+        "num_predictions": int(masked.sum()),
+        "unigram_accuracy": float(masked.max() / max(1, masked.sum())),
+        "unigram_guess": tokenizer.piece_of(int(masked.argmax())),
+        "sentence_order_chance": float(orders.max() / max(1, orders.sum())) if has_labels else None,
+        "baselines": baselines,
+    }
 
 
 def open_scored_model(
@@ -190,7 +210,8 @@ def score(scorer: AlbertForPretraining, dataset, on_batch=lambda: None) -> dict[
 class ScoreHeldOut(keras.callbacks.Callback):
     """Scores the model on held-out records every few steps and at the end, with entries in the log.
 
-    Put it after `Report` and before `SaveCheckpoints`. Create it in the scope of the strategy.
+    Put it after `Report` and before `SaveCheckpoints`. Create it in the scope of the strategy. The
+    scores at the end of the training are compared with guessing by `judge`.
     `overlap` says how many of the records are trained on.
     """
 
@@ -204,6 +225,7 @@ class ScoreHeldOut(keras.callbacks.Callback):
         self._best = math.inf if best is None else best
         self._context, self._overlap = context, overlap
         self._records, self._dataset = records, evaluation_dataset(records, _BATCH_SIZE)
+        self._newest: dict[str, Any] = {}  # what was logged at `step`
 
     def on_train_batch_end(self, batch, logs=None):
         progress = self._context.progress
@@ -218,8 +240,8 @@ class ScoreHeldOut(keras.callbacks.Callback):
             progress.save_soon = True
         if not self._context.is_chief:
             return
-        overlap = self._overlap._asdict()
-        log_evaluation(self._context.run.path, self.step, scores | {"overlap": overlap})
+        self._newest = scores | {"overlap": self._overlap._asdict()}
+        log_evaluation(self._context.run.path, self.step, self._newest)
         order = scores.get("sentence_order_accuracy")
         logger.info(
             "%s at step %d: loss %.3f  mlm %.3f%s",
@@ -229,6 +251,15 @@ class ScoreHeldOut(keras.callbacks.Callback):
             scores["masked_lm_accuracy"],
             "" if order is None else f"  sop {order:.3f}",
         )
+
+    def judge(self, training: RecordFiles) -> None:
+        """Logs whether the newest scores are better than bigrams of the records of the training."""
+        if not self._newest:
+            return
+        found = self._newest | comparisons(self._records, training)
+        log_evaluation(self._context.run.path, self.step, found)
+        is_better, sentence = context_verdict(found)
+        logger.log(logging.INFO if is_better else logging.WARNING, "%s", sentence)
 
 
 def _count_labels(dataset, vocab_size):

@@ -147,6 +147,8 @@ def pretrain(
         finally:
             if context.is_chief and read_log(context.run.path):
                 draw_curves(context.run.path)
+        if scores is not None and context.is_chief:
+            scores.judge(records)
         barrier(strategy)  # the first worker may still be writing
     reports = read_log(context.run.path)
     return PretrainingResult(

@@ -14,6 +14,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.models.shape import model_line
 from albert_keras.report import count_of
 from albert_keras.runs.curves import PANELS, curves_of, dev_panels
+from albert_keras.runs.learned_context import context_verdict
 from albert_keras.runs.overview import RunContent, RunSummary, read_run, summarize
 from albert_keras.runs.report import tables
 from albert_keras.runs.trained_data import RECORDS, Overlap
@@ -127,7 +128,7 @@ def _problems(summary: RunSummary, run: RunContent) -> Iterator[str]:
         if overlap and overlap.normalised:
             yield f"{overlap.sentence(RECORDS)}."
     scored = [scores for _, scores in first.evaluations if "num_predictions" in scores]
-    if scored and not (verdict := tables.verdict_on(scored[-1]))[0]:
+    if scored and not (verdict := context_verdict(scored[-1]))[0]:
         yield f"The model is {verdict[1]}."
     for entry in first.record.get("changes") or ():
         changes = ", ".join(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.report import count_of, percent, shortened
+from albert_keras.runs.learned_context import context_verdict
 from albert_keras.runs.run_record import flat_values
 from albert_keras.tasks.answer_files import ERRORS
 from albert_keras.tasks.results import DIFFERENCE, INTERVAL, FinetuneResult, rows
@@ -47,7 +48,7 @@ def settings_tables(record: dict[str, Any]) -> list[Table]:
 def evaluation_table(evaluations: list[tuple[int, dict[str, Any]]]) -> Table | None:
     """Returns the newest scores of a pre-training next to guessing; None if there are none.
 
-    Scores that `evaluate` logged have baselines; scores that the training logged have none.
+    Scores at the end of the training and of `evaluate` have baselines; the others have none.
     """
     if not evaluations:
         return None
@@ -56,6 +57,8 @@ def evaluation_table(evaluations: list[tuple[int, dict[str, Any]]]) -> Table | N
     count = scores.get("num_records")
     records = count_of(count, "record") if count else "the held-out records of the training"
     title = f"Step {step:,} on {records}"
+    if complete:
+        title += f": {context_verdict(scores)[1]}"
     return Table(title, EVALUATION_HEADER, evaluation_rows(scores), numbers=(1, 2, 3))
 
 
@@ -84,22 +87,6 @@ def evaluation_rows(scores: Mapping[str, Any]) -> list[tuple[str, ...]]:
     if chance is not None:
         cells.append(("sentence order, chance", percent(chance, 2), "", ""))
     return cells
-
-
-def verdict_on(scores: Mapping[str, Any]) -> tuple[bool, str]:
-    """Returns whether a masked LM is better than what it was compared with, and a sentence.
-
-    `scores` are the fields of an `Evaluation`, also as a line of a run's log.
-    """
-    found = {f"always guessing `{scores['unigram_guess']}`": scores["unigram_accuracy"]}
-    for name, baseline in (scores.get("baselines") or {}).items():
-        found[f"the {name} model"] = baseline["masked_lm_accuracy"]
-    name, best = max(found.items(), key=lambda item: item[1])
-    own, count = scores["masked_lm_accuracy"], scores["num_predictions"]
-    both = f"accuracy {percent(own)} versus {percent(best)} on {count_of(count, 'masked token')}"
-    if own > best:
-        return True, f"better than {name}: {both}"
-    return False, f"not worth using yet: no better than {name}: {both}"
 
 
 def result_table(result: FinetuneResult) -> Table:

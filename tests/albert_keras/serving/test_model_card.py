@@ -101,6 +101,10 @@ def test_scores_of_held_out_records_say_of_which_and_stand_beside_those_of_count
     assert "proportion of masked tokens that are predicted correctly" in card
     assert "| masked lm accuracy 0.3263 |" in card  # in the table of versions
     assert "| bigram | 0.2072 | 4.834 |\n" in card
+    assert "The model has learned to use context." in card
+    bigram["masked_lm_accuracy"] = 0.4
+    card = model_card(publish(out, 2, PRETRAINED | {"scores": scores}))
+    assert "The model has not learned to use context." in card
 
 
 def test_the_language_and_a_time_budget_are_told_and_letters_are_real(out):

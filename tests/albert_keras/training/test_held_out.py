@@ -62,6 +62,14 @@ def test_the_best_checkpoint_has_the_lowest_score(watched_run, mixed_records):
     assert overlap == expected.overlap and 0 < overlap["normalised"] < overlap["rows"]
 
 
+def test_the_newest_scores_are_compared_with_counts_of_the_training(watched_run, mixed_records):
+    logged = [scores for step, scores in read_evaluations(watched_run) if step == 12]
+    expected = evaluate(watched_run, mixed_records)._asdict()
+    assert set(expected["baselines"]) == {"unigram", "bigram"}
+    for name in ("num_predictions", "unigram_guess", "unigram_accuracy", "baselines"):
+        assert logged[1][name] == expected[name] and name not in logged[0]
+
+
 def test_an_evaluation_ends_an_epoch(watched_run, epochs):
     assert epochs.begun == [0, 1, 2] and epochs.length == (2, 6)
     assert epochs.place == ", in step 1 of 12 (0.0 % done)"
