@@ -42,21 +42,16 @@ class BuildResult(NamedTuple):
     shards_reused: int  # shards that an earlier attempt had finished
 
     @property
-    def kept_text(self) -> float | None:
-        """float or None. Fraction of the tokens of the corpus that the records contain, at most 1.
-
-        None for records of an earlier version, which do not state it.
-        """
+    def kept_text(self) -> float:
+        """float. Fraction of the tokens of the corpus that the records contain, at most 1."""
         counts = self.info.statistics
-        if "kept_pieces" not in counts:
-            return None
         return min(1.0, counts["kept_pieces"] / counts["pieces"] / self.info.config["copies"])
 
 
 def warn_of_lost_text(result: BuildResult) -> BuildResult:
     """Logs a warning if records lack more than 3 % of the text of their corpus; returns them."""
     kept, config = result.kept_text, result.info.config
-    if kept is not None and kept < _LEAST_KEPT:
+    if kept < _LEAST_KEPT:
         cause = "`overflow=cut` drops what is longer than a record"
         if config["overflow"] == "carry" or config["input_format"] in SINGLE_SEGMENT_FORMATS:
             cause = "documents of a single word, or of one sentence if these are skipped, have none"
@@ -129,7 +124,8 @@ class BuildFolder:
     """
 
     def __init__(self, out: Path, config: PretrainingDataConfig, tokenizer: Tokenizer):
-        self.out, self.work = out, out / WORK
+        self.out = out
+        self.work = out / WORK
         self._settings = {
             "builder_version": program_version(),
             "tokenizer_digest": tokenizer.digest,

@@ -193,7 +193,7 @@ def read_ahead(steps, features_of, replicas):
 def uses_dynamic_masks(records: RecordFiles, masks: str) -> bool:
     """Returns whether a reader samples masks; `masks` as in `training_dataset`.
 
-    Raises InputError if the records have no such masks, or no tokenizer to sample them with.
+    Raises InputError if the records have no such masks.
     """
     info = records.info
     if masks not in MASKS:
@@ -205,12 +205,6 @@ def uses_dynamic_masks(records: RecordFiles, masks: str) -> bool:
         )
     if masks == "static" or (masks == "auto" and info.static_masks):
         return False
-    if not (records.folder / TOKENIZER_FOLDER).is_dir():
-        raise InputError(
-            "Masks cannot be sampled without a tokenizer, but "
-            f"`{records.folder / TOKENIZER_FOLDER}` does not exist. Build the records "
-            "again, or use `masks=static` if they contain masks."
-        )
     return True
 
 

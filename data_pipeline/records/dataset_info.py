@@ -25,10 +25,10 @@ class ShardInfo(Settings):
     num_records: int = Field(ge=0, le=MAX_LONG_INTEGER)
     num_bytes: int = Field(ge=0, le=MAX_LONG_INTEGER)
     sha256: str  # hex digest of the file
-    index_sha256: str | None = None  # hex digest of the index beside it; None if there is no index
+    index_sha256: str  # hex digest of the index beside it
 
     @classmethod
-    def of(cls, file: str, offsets, sha256: str, index_sha256: str | None = None) -> "ShardInfo":
+    def of(cls, file: str, offsets, sha256: str, index_sha256: str) -> "ShardInfo":
         """Describes a record file with the `offsets` of `RecordWriter`."""
         return cls(
             file=file,
@@ -46,7 +46,7 @@ class DatasetInfo(Settings):
     max_seq_length: int = Field(ge=1, le=MAX_SEQUENCE_LENGTH)  # S, which no record file states
     max_predictions_per_seq: int = Field(ge=1)  # P, which no record file states
     vocab_size: int = Field(ge=1)
-    tokenizer_digest: str | None = None  # None if the records have no tokenizer
+    tokenizer_digest: str
     #: Meaning of `next_sentence_labels` = 1: "sop" swapped, "nsp" random, "none" that there is
     #: nothing to predict.
     objective: str = "sop"
@@ -92,8 +92,8 @@ class DatasetInfo(Settings):
         path = folder / INFO_FILE
         if not path.is_file():
             raise InputError(
-                f"`{folder}` has no {INFO_FILE}: its build did not finish, or it was made by "
-                "another program. Build it with `albert-keras data build`.",
+                f"`{folder}` has no {INFO_FILE}: its build did not finish. Build it with "
+                "`albert-keras data build`.",
                 Mistake.UNFINISHED_RECORDS,
             )
         with reading_json(path, "Copy or build the folder again.") as values:
@@ -110,9 +110,9 @@ class DatasetInfo(Settings):
             InputError: If the folder or the file does not exist or is damaged, or a shard is
                 missing or has another size than when it was written.
         """
-        info, folder = cls.read(folder), Path(folder)
+        info = cls.read(folder)
         for shard in info.shards:
-            file = folder / shard.file
+            file = Path(folder) / shard.file
             if not file.is_file():
                 raise InputError(f"`{file}` does not exist, but {INFO_FILE} lists it.")
             if file.stat().st_size != shard.num_bytes:

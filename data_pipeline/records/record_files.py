@@ -123,21 +123,6 @@ def frame_at(data, offsets, index):
     return record, content[-_FOOTER:] == _checksum(record)
 
 
-def frame_offsets(path: Path) -> np.ndarray:
-    """Finds the `RecordWriter.offsets` of a record file, int64, without checking checksums.
-
-    Raises InputError if it is not a chain of complete records.
-    """
-    data, offsets = map_file(path), [0]
-    while (begin := offsets[-1]) < len(data):
-        length = int.from_bytes(data[begin : begin + 8], "little")
-        end = begin + _HEADER + length + _FOOTER
-        if end > len(data):
-            raise InputError(f"`{path}` is not a TFRecord file, or is damaged at byte {begin}.")
-        offsets.append(end)
-    return np.array(offsets)
-
-
 class Scan(NamedTuple):
     """The result of reading a record file once from beginning to end."""
 
@@ -154,7 +139,9 @@ def scan_records(path: Path) -> Scan:
     if it is not a regular file: a device may have no end.
     """
     check_regular_file(path)
-    digest, offsets, fault = hashlib.sha256(), array.array("Q", [0]), None
+    digest = hashlib.sha256()
+    offsets = array.array("Q", [0])
+    fault = None
     with open(path, "rb", buffering=_BLOCK) as file:
         size = os.fstat(file.fileno()).st_size
         while fault is None and (header := file.read(_HEADER)):
@@ -205,15 +192,18 @@ class RecordFiles:
             only passes on its text.
 
     Raises:
-        InputError: As `DatasetInfo.load`; and if a shard contains another number of records than
-            the info file says, or is not a TFRecord file.
+        InputError: As `DatasetInfo.load`; and if the index of a shard is missing or belongs to
+            another number of records or bytes than the info file says.
     """
 
     def __init__(self, folder: str | Path):
         self.folder = Path(folder)
         self.failure: Exception | None = None
         self.info = DatasetInfo.load(folder)
-        self._offsets = [self._offsets_of(shard) for shard in self.info.shards]
+        self._offsets = [
+            read_index(index_path(self.folder / shard.file), shard.num_records, shard.num_bytes)
+            for shard in self.info.shards
+        ]
         self._data = [None] * len(self.info.shards)
         self._first = np.cumsum([0, *(shard.num_records for shard in self.info.shards)])
 
@@ -246,12 +236,12 @@ class RecordFiles:
             max_length: Positions that it has.
             tokenizer_digest: Of its tokenizer; None if it is not known.
         """
-        info, problem = self.info, None
+        info = self.info
+        problem = None
         if info.vocab_size != vocab_size:
             problem = f"{info.vocab_size} pieces, not {vocab_size}"
-        elif None not in (tokenizer_digest, info.tokenizer_digest):
-            if tokenizer_digest != info.tokenizer_digest:
-                problem = "another one of the same size"
+        elif tokenizer_digest not in (None, info.tokenizer_digest):
+            problem = "another one of the same size"
         if problem is not None:
             raise InputError(
                 f"`{self.folder}` must be built with the tokenizer of `{model}`. Received: "
@@ -276,18 +266,6 @@ class RecordFiles:
             if self.failure is None or self.failure is error:
                 raise
             raise self.failure from error
-
-    def _offsets_of(self, shard):
-        path = self.folder / shard.file
-        if shard.index_sha256 is not None:
-            return read_index(index_path(path), shard.num_records, shard.num_bytes)
-        offsets = frame_offsets(path)
-        if len(offsets) - 1 != shard.num_records:
-            raise InputError(
-                f"`{path}` must contain {shard.num_records} records according to "
-                f"dataset_info.json. Received: {len(offsets) - 1}."
-            )
-        return offsets
 
     def __len__(self) -> int:
         return int(self._first[-1])

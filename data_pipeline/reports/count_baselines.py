@@ -54,8 +54,8 @@ def count_baselines(training: RecordFiles, held_out: RecordFiles) -> dict[str, C
         Witten & Bell (1991): The zero-frequency problem, method C.
     """
     sizes = training.info.vocab_size, held_out.info.vocab_size
-    digests = {training.info.tokenizer_digest, held_out.info.tokenizer_digest} - {None}
-    if sizes[0] != sizes[1] or len(digests) > 1:
+    digests = training.info.tokenizer_digest, held_out.info.tokenizer_digest
+    if sizes[0] != sizes[1] or digests[0] != digests[1]:
         raise InputError(
             f"`{training.folder}` must be built with the tokenizer of `{held_out.folder}` to be "
             "compared on its records. Received: another tokenizer."

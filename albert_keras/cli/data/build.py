@@ -128,8 +128,7 @@ def _lines(result, settings):
         )
     padding = 1 - counts["real_positions"] / counts["positions"]
     details.append(f"{percent(padding)} of positions are padding")
-    if result.kept_text is not None:
-        details.append(f"{percent(result.kept_text)} of the text is kept")
+    details.append(f"{percent(result.kept_text)} of the text is kept")
     if skipped := counts["single_sentences_skipped"]:
         details.append(f"{count_of(skipped, 'stretch')} of a single sentence skipped")
     yield "; ".join(details)

@@ -51,7 +51,7 @@ def test_after_a_build(typer_main):
     counts = {"documents": 1, "predictions": 2, "label_1": 1, "instances": 2}
     counts |= {"real_positions": 1, "positions": 2, "single_sentences_skipped": 0}
     info = SimpleNamespace(num_records=2, shards=[1], statistics=counts)
-    result = SimpleNamespace(path="my/records 1", info=info, seconds=1.0, kept_text=None)
+    result = SimpleNamespace(path="my/records 1", info=info, seconds=1.0, kept_text=1.0)
     for words in commands_in(build._lines(result, PretrainingDataConfig())):
         typer_main(words)
         assert words[words.index("--data") + 1] == "my/records 1"

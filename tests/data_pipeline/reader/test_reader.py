@@ -7,7 +7,7 @@ from data_pipeline.config import MASKS
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import unmask
 from data_pipeline.reader.reader import evaluation_dataset, training_dataset, training_numbers
-from data_pipeline.records.decoding import decode_instance
+from data_pipeline.records.decoding import read_features
 from data_pipeline.records.record_files import RecordFiles
 
 
@@ -90,7 +90,7 @@ def unmasked_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_
 
 def test_records_without_masks_get_them_from_the_reader(unmasked_records, tiny_tokenizer):
     records = RecordFiles(unmasked_records)
-    example = decode_instance(records.read(np.array([0]))[0])
+    example = read_features(records, np.array([0]))
     assert not example["masked_lm_weights"].any()
     assert tiny_tokenizer.mask_id not in example["input_ids"]
     (batch,) = batches(records, 1)

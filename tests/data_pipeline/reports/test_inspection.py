@@ -9,7 +9,7 @@ import pytest
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.decoding import decode_instance
+from data_pipeline.records.decoding import read_features
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.reports.inspection import inspect_records, verify_records
 from data_pipeline.tokenizers.vocabulary_files import VOCAB_FILE
@@ -33,9 +33,9 @@ def test_a_sample_is_a_few_records_drawn_by_the_seed(tiny_records):
 def test_an_example_shows_the_record_of_its_number(tiny_records, tiny_tokenizer):
     """Undoing the marks gives the text; taking what stands before each arrow what a model sees."""
     records = RecordFiles(tiny_records)
-    rows = list(map(decode_instance, records.read(np.arange(len(records)))))
+    rows = read_features(records, np.arange(len(records)))
     for example in inspect_records(tiny_records, examples=30):
-        features = rows[example.record]
+        features = {name: values[example.record] for name, values in rows.items()}
         weights, positions = features["masked_lm_weights"], features["masked_lm_positions"]
         ids = features["input_ids"].copy()
         ids[positions[weights > 0]] = features["masked_lm_ids"][weights > 0]
