@@ -11,8 +11,6 @@ from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 WordSplit = Literal["characters", "punctuation", "elisions", "contractions", "white_space"]
-#: How taggers of earlier versions split plain text.
-AT_WHITE_SPACE: WordSplit = "white_space"
 
 
 class MaskingConfig(Settings):

@@ -29,7 +29,6 @@ class FolderLock:
     Args:
         folder: Path. The folder, which need not exist before `take`.
         work: str. What the message to others says of the folder.
-        advice: str. What the message asks others to do.
         shown: Path or None. The folder that the message names, if it is another one.
         makes_folder: bool. Whether `take` creates the folder; it is removed again if it is empty in
             the end.
@@ -39,14 +38,14 @@ class FolderLock:
         self,
         folder: Path,
         work: str = "is being trained",
-        advice: str = "Wait until it has ended, or choose another `out`.",
         shown: Path | None = None,
         makes_folder: bool = False,
     ):
+        self._path = folder / LOCK_FILE
+        self._work = work
+        self._folder = shown or folder
         self._makes_folder = makes_folder
         self._made: list[Path] = []
-        self._folder, self._path = shown or folder, folder / LOCK_FILE
-        self._work, self._advice = work, advice
         self._descriptor: int | None = None
 
     def __enter__(self):
@@ -68,15 +67,16 @@ class FolderLock:
             OSError: If the file cannot be created, except for a lack of permission: then nothing is
                 locked.
         """
-        if self._makes_folder and self._descriptor is None:
-            folder = self._path.parent
+        if self._descriptor is not None:
+            return
+        folder = self._path.parent
+        if self._makes_folder:
             missing = [each for each in (folder, *folder.absolute().parents) if not each.exists()]
             folder.mkdir(parents=True, exist_ok=True)
             self._made = missing
-        if self._descriptor is None:
-            check_links(self._folder, self._path.parent)
-        while self._descriptor is None:
-            path = self._path if inside is None else inside / self._path.name
+        check_links(self._folder, folder)
+        path = self._path if inside is None else inside / self._path.name
+        while True:
             try:
                 descriptor = open_in_place(path)
             except OSError as error:
@@ -98,19 +98,22 @@ class FolderLock:
             # The process that had the lock before may have removed the file in between.
             with contextlib.suppress(FileNotFoundError):
                 if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
-                    if not (os.pread(descriptor, 8, 0) or b"process ") == b"process ":
-                        os.close(descriptor)
-                        raise InputError(
-                            f"`{path}` must be the lock of a process. Received: a file with "
-                            "something else. Move it to another folder."
-                        )
-                    self._descriptor = descriptor
-                    holder = f"process {os.getpid()} on host {socket.gethostname()}\n"
-                    with naming(path):
-                        os.truncate(descriptor, 0)
-                        os.write(descriptor, holder.encode())
+                    self._hold(path, descriptor)
                     return
             os.close(descriptor)
+
+    def _hold(self, path, descriptor):
+        """Writes who has the lock into its file, which must not be a file of something else."""
+        if os.pread(descriptor, 8, 0) not in (b"", b"process "):
+            os.close(descriptor)
+            raise InputError(
+                f"`{path}` must be the lock of a process. Received: a file with something else. "
+                "Move it to another folder."
+            )
+        self._descriptor = descriptor
+        with naming(path):
+            os.truncate(descriptor, 0)
+            os.write(descriptor, f"process {os.getpid()} on host {socket.gethostname()}\n".encode())
 
     def release(self) -> None:
         """Removes the file and gives the lock up, if this object has it."""
@@ -131,4 +134,7 @@ class FolderLock:
         with contextlib.suppress(OSError):
             with open(self._path, encoding="utf-8", errors="replace") as file:
                 holder = file.read(200).strip() or holder
-        return InputError(f"`{self._folder}` {self._work} by {holder}. {self._advice}")
+        return InputError(
+            f"`{self._folder}` {self._work} by {holder}. Wait until it has ended, or choose "
+            "another `out`."
+        )

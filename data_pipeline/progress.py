@@ -14,7 +14,9 @@ from data_pipeline.errors import InputError
 #: Level of log records for a terminal, which come several times a second; it is below INFO, whose
 #: records are for log files and come every few seconds.
 UPDATE = 15
-_SECONDS_BETWEEN_LINES, _SECONDS_BETWEEN_UPDATES = 5, 0.5
+_SECONDS_BETWEEN_LINES = 5
+_SECONDS_BETWEEN_UPDATES = 0.5
+#: Characters of the bar of a terminal.
 _WIDTH = 20
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
@@ -128,9 +130,13 @@ class CountedProgress:
         noun: str,
         total_work: float | None = None,
     ):
-        self._logger, self._action, self._total, self._noun = logger, action, total, noun
+        self._logger = logger
+        self._action = action
+        self._total = total
+        self._noun = noun
         self._total_work = total if total_work is None else total_work
-        self._done, self._work_done = 0.0 if isinstance(total, float) else 0, 0.0
+        self._done = 0.0 if isinstance(total, float) else 0
+        self._work_done = 0.0
         self._started = self._last_line = self._last_update = time.monotonic()
 
     def add(self, count: float = 1, work: float | None = None) -> None:
@@ -149,7 +155,9 @@ class CountedProgress:
             log_state(self._logger, UPDATE, self._state(now - self._started))
 
     def _state(self, seconds):
-        count, eta, remaining = _number(self._done), None, ""
+        count = _number(self._done)
+        eta = None
+        remaining = ""
         if self._total is not None:
             count = f"{count} of {_number(self._total)}"
             eta = (self._total_work / self._work_done - 1) * seconds

@@ -22,8 +22,10 @@ from pydantic.fields import FieldInfo
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_INTEGER
 
-#: Characters of a wrong value in a message, and known words.
-_MAX_SHOWN, _MOST_NAMED = 500, 40
+#: Characters of a wrong value in a message.
+_MAX_SHOWN = 500
+#: Known words in a message.
+_MOST_NAMED = 40
 #: How the message about an unknown key begins.
 UNKNOWN_KEY = "is not a known key"
 

@@ -24,8 +24,9 @@ _NUM_BINS = 1 << BIN_BITS
 #: Tokens, counting copies, that are split and shuffled at a time; also the size of a shard of about
 #: 100 MB if the number of shards is not given.
 TOKENS_PER_BLOCK = 16_000_000
-#: A small corpus has several shards of this size, so that several processes have work.
-_TOKENS_PER_SMALL_SHARD, _SMALL_SHARDS = 1_000_000, 8
+#: A small corpus has up to this many shards of this size, so that several processes have work.
+_SMALL_SHARDS = 8
+_TOKENS_PER_SMALL_SHARD = 1_000_000
 _DOCUMENTS_PER_PARTITION = 1 << 20
 
 #: A document in the order: its key, its part, and its row there without the digest.

@@ -22,8 +22,10 @@ from data_pipeline.text.sentences import split_sentences
 from data_pipeline.text.storage import open_to_read
 from data_pipeline.text.text_files import TextRange
 
-#: Parts have equal sizes between these limits in bytes; their number is about the third.
-_SMALLEST_PART, _LARGEST_PART, _NUM_PARTS = 1 << 20, 64 << 20, 64
+#: Number of parts of equal size, unless they would be smaller or larger than the limits in bytes.
+_NUM_PARTS = 64
+_SMALLEST_PART = 1 << 20
+_LARGEST_PART = 64 << 20
 #: Documents that are passed one by one are collected into parts of this size in bytes.
 _BYTES_PER_PART = 1 << 20
 _BLOCK = 1 << 20
@@ -177,7 +179,8 @@ def write_part(folder: Path, part: int, documents: Iterable[EncodedDocument]) ->
     """Writes the files of an encoded part, except for the one that says that it is complete."""
     # The files are replaced one by one, and files of other content no longer count as complete.
     _path(folder, part, "json").unlink(missing_ok=True)
-    rows, token, sentence = [], 0, 0
+    rows = []
+    token = sentence = 0
     with contextlib.ExitStack() as files:
         ids_file, lengths_file = (
             files.enter_context(open(files.enter_context(whole_file(path)), "wb"))
@@ -186,10 +189,10 @@ def write_part(folder: Path, part: int, documents: Iterable[EncodedDocument]) ->
         for encoded in documents:
             ids_file.write(encoded.ids.tobytes())
             lengths_file.write(encoded.lengths.tobytes())
-            num_tokens, num_sentences = len(encoded.ids), len(encoded.lengths)
             digest = tuple(np.frombuffer(encoded.digest, "<u8"))
-            rows.append((digest, token, sentence, num_tokens, num_sentences))
-            token, sentence = token + num_tokens, sentence + num_sentences
+            rows.append((digest, token, sentence, len(encoded.ids), len(encoded.lengths)))
+            token += len(encoded.ids)
+            sentence += len(encoded.lengths)
     with whole_file(_path(folder, part, "documents")) as temporary:
         np.array(rows, DOCUMENT).tofile(temporary)
 

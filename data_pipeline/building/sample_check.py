@@ -12,8 +12,9 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
-#: Characters of the sample, and the fraction of unknown tokens from which there is a warning.
-_SAMPLE_CHARS, _MOST_UNKNOWN = 400_000, 0.03
+_SAMPLE_CHARS = 400_000
+#: Fraction of unknown tokens from which there is a warning, and how many of them it looks at.
+_MOST_UNKNOWN = 0.03
 _UNKNOWN_SHOWN = 10
 
 

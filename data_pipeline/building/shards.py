@@ -65,7 +65,8 @@ def finished_shard(work: Path, out: Path, task: ShardTask) -> FinishedShard | No
     """Returns the shard of a task if it exists complete and undamaged."""
     try:
         receipt = read_json(_receipt(work, task))
-        info, path = ShardInfo(**receipt["info"]), out / task.name
+        info = ShardInfo(**receipt["info"])
+        path = out / task.name
         complete = (
             receipt["documents"] == documents_digest(task)
             and sha256_of(path) == info.sha256
@@ -78,10 +79,13 @@ def finished_shard(work: Path, out: Path, task: ShardTask) -> FinishedShard | No
 
 def build_shard(context, task: ShardTask) -> FinishedShard:
     """Builds a shard: record file, index, and a receipt in the working folder."""
-    path, counts = context.out / task.name, Counter()
+    path = context.out / task.name
+    counts: Counter[str] = Counter()
     with whole_file(path) as records, whole_file(index_path(path)) as index:
-        blocks, settings = _blocks(context, task), (context.config, context.vocabulary)
-        info = write_shard(task.name, records, index, blocks, *settings, counts)
+        blocks = _blocks(context, task)
+        info = write_shard(
+            task.name, records, index, blocks, context.config, context.vocabulary, counts
+        )
     receipt = {"documents": documents_digest(task), "info": info.model_dump(), "counts": counts}
     write_json(_receipt(context.work, task), receipt, indent=None)
     return FinishedShard(task.number, info, dict(counts))

@@ -172,9 +172,14 @@ def read_bpe(content: bytes) -> BytePieces:
     """
     try:
         values = parse_json(content)
-        model, splitter = values["model"], values["pre_tokenizer"]
-        kind, ids, merges = model["type"], dict(model["vocab"]), list(model["merges"])
-        merges = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in merges]
+        model = values["model"]
+        splitter = values["pre_tokenizer"]
+        kind = model["type"]
+        ids = dict(model["vocab"])
+        merges = [
+            tuple(merge.split(" ") if isinstance(merge, str) else merge)
+            for merge in model["merges"]
+        ]
         splits = splitter["type"], splitter.get("use_regex", True)
         add_prefix_space = bool(splitter["add_prefix_space"])
         pair_separators = _pair_separators(values.get("post_processor"))

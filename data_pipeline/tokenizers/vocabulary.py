@@ -56,9 +56,12 @@ _NUM_THREADS = 8
 #: SentencePiece drops a sentence with U+2585, its own sign for unknown; NUL is not text.
 _NOT_FOR_TRAINING = re.compile("[\u2585\0\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
-#: Of all pieces of a text, the fraction that a space alone before letters may be; the characters
-#: of text that are looked at; and the fraction of the pieces that may be replaced.
-_MOST_LONE_SPACES, _SAMPLE_CHARACTERS, _MOST_REPLACED = 0.02, 4_000_000, 0.05
+#: Of all pieces of a text, the fraction that a space alone before letters may be.
+_MOST_LONE_SPACES = 0.02
+#: Characters of text that are looked at for them.
+_SAMPLE_CHARACTERS = 4_000_000
+#: Fraction of the pieces of a vocabulary that may be replaced.
+_MOST_REPLACED = 0.05
 _FEWEST_PIECES = 1000  # of a model that is changed
 #: Score that the joined piece has beyond the sum of its parts, above the rounding of long sums.
 _JOINED_MARGIN = 0.01

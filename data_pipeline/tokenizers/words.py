@@ -8,7 +8,7 @@ import functools
 import re
 import unicodedata
 
-from data_pipeline.config import AT_WHITE_SPACE, WordSplit
+from data_pipeline.config import WordSplit
 from data_pipeline.tokenizers.cleanup import character_ranges, characters_of
 from data_pipeline.tokenizers.wordpiece import IDEOGRAPHS
 
@@ -26,7 +26,7 @@ SPLITS: dict[WordSplit, str] = {
     "punctuation": "at white space, with punctuation and Chinese characters apart from words",
     "elisions": "at white space, punctuation and after apostrophes (l' | ami)",
     "contractions": "at white space, punctuation and before contractions (do | n't, Anna | 's)",
-    AT_WHITE_SPACE: "at white space",
+    "white_space": "at white space",
 }
 
 
@@ -45,7 +45,7 @@ def word_steps(rule: WordSplit) -> tuple[tuple[str, str], ...]:
     word = f"{letter}+(?:[{_INNER}]{letter}+)*"
     words = f"{word}|[{sign}{ideographs}]{marks}"
     steps = {
-        AT_WHITE_SPACE: (),
+        "white_space": (),
         "characters": ((f"([^{space}]{marks})", r"\1 "),),
         "punctuation": ((f"({words})", r"\1 "),),
         "elisions": (
