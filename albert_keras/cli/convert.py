@@ -33,7 +33,7 @@ def convert(
     target: Path,
     to: Annotated[str | None, Option(metavar="FORMAT", show_default="albert-keras")] = None,
     tokenizer: Annotated[Path | None, Option(show_default="the one with the weights")] = None,
-    config: Path | None = None,
+    albert_config: Path | None = None,
     pair: bool = False,
 ):
     """Convert a model from or to another format.
@@ -45,14 +45,14 @@ def convert(
       albert-keras convert albert_base/ models/albert-base
       albert-keras convert albert-base-v2-hf/ models/albert-base
       albert-keras convert runs/books books-hf --to hugging-face
-      albert-keras convert model.ckpt-best models/mine --config my_config.json --tokenizer spm.model
+      albert-keras convert model.ckpt-best models/mine --albert-config my.json --tokenizer spm.model
 
     Args:
       source: Run, export, name of a shipped model, hf://OWNER/NAME, checkpoint, folder or file.
       target: Output folder.
       to: Format: albert-keras, google, google-bert, hugging-face or keras-nlp.
       tokenizer: Folder, *.model, vocab.txt or tokenizer.json.
-      config: albert_config.json for a checkpoint without one.
+      albert_config: albert_config.json for a checkpoint without one.
       pair: The classifier or regression of SOURCE takes pairs of texts.
     """
     given["source"] = detect(source)

@@ -157,7 +157,7 @@ def test_what_another_program_saved_is_not_called_ours(to, tmp_path):
     tf.saved_model.save(module, tmp_path / "module")
     keras.Sequential([keras.Input((3,)), keras.layers.Dense(2)]).save(tmp_path / "other.keras")
     with pytest.raises(
-        InputError, match="is a SavedModel of another program.*variables`.*`config`"
+        InputError, match="is a SavedModel of another program.*variables`.*`albert_config`"
     ):
         convert(tmp_path / "module", tmp_path / "new", to=to)
     with pytest.raises(
@@ -231,14 +231,14 @@ def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path
         shutil.copy(path, bare)
     shutil.copy(google / "albert_config.json", tmp_path / "shape.json")
     prefix, shape = bare / "model.ckpt-best", tmp_path / "shape.json"
-    with pytest.raises(InputError, match="has no albert_config. .* as `config`"):
+    with pytest.raises(InputError, match="has no albert_config. .* as `albert_config`"):
         convert(prefix, tmp_path / "ours")
     with pytest.raises(InputError, match="must have 307 pieces.* Received: 16,000"):
         shipped = open_weights("albert-mini-en").place / "tokenizer"
-        convert(prefix, tmp_path / "ours", config=shape, tokenizer=shipped)
+        convert(prefix, tmp_path / "ours", albert_config=shape, tokenizer=shipped)
     assert not (tmp_path / "ours").exists()
-    assert convert(prefix, tmp_path / "none", config=shape).vocabulary is None
-    given = convert(prefix, tmp_path / "ours", config=shape, tokenizer=tiny_vocabulary.path)
+    assert convert(prefix, tmp_path / "none", albert_config=shape).vocabulary is None
+    given = convert(prefix, tmp_path / "ours", albert_config=shape, tokenizer=tiny_vocabulary.path)
     assert given.vocabulary["digest"] == open_weights(tmp_path / "ours").tokenizer.digest
 
 

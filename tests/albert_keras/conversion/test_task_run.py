@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from albert_keras.conversion.convert import convert, task_of_head
+from albert_keras.conversion.convert import convert
+from albert_keras.conversion.task_run import task_of_head
 from albert_keras.formats import hugging_face
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.vocabulary import read_vocabulary, vocabulary_of
