@@ -17,7 +17,7 @@ from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD, Place, 
 from albert_keras.serving.export.checks import AccuracyLoss, check_answers, compare
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
-from albert_keras.serving.export.model_card import CARD, read_card_facts, write_model_card
+from albert_keras.serving.export.model_card import CARD, check_card, write_model_card
 from albert_keras.serving.export.source import is_of_package, open_source
 from albert_keras.serving.graph.precision import POLICIES
 from albert_keras.serving.layout import check_model_name, new_version, size_of
@@ -113,7 +113,7 @@ def export(
         if value not in choices:
             raise InputError(f"`{name}` must be one of {', '.join(choices)}. Received: {value}.")
     check_model_name(out.absolute().name)
-    read_card_facts(out)  # so that a mistake in it is noticed before any work
+    check_card(out)  # so that a mistake is noticed before any work
     if (card := out / CARD).exists() and not versions(out):
         raise InputError(
             f"`{card}` is not the card of a model: the folder has no version of one, and `export` "

@@ -14,6 +14,7 @@ from albert_keras import shipped_models
 from albert_keras.cli import main
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.serving.export.model_card import model_card
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.layout import split_version
 from albert_keras.serving.local.local_server import find_exports
@@ -148,6 +149,12 @@ def test_the_box_is_complete_and_small():
     listed = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--", "."]
     done = subprocess.run(listed, cwd=IN_REPOSITORY, capture_output=True, text=True)
     assert done.returncode != 0 or not done.stdout  # no file is hidden from git
+
+
+@needs_box
+def test_the_card_of_the_box_is_the_one_that_export_writes():
+    card = (IN_REPOSITORY / "README.md").read_text(encoding="utf-8")
+    assert card == model_card(IN_REPOSITORY)
 
 
 @needs_box
