@@ -19,7 +19,6 @@ from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.text_classifiers import AlbertForClassification
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
-from albert_keras.serving.export import checks
 from albert_keras.serving.export.checks import NUM_OF_RUN, compare, loss_of
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import write_lite
@@ -232,8 +231,7 @@ def test_block_sparse_attention_passes_all_checks(tiny_tokenizer, tiny_corpus, t
     "kind",
     ["spans", *slow("choice", "similarity")],
 )
-def test_tensorflow_lite_answers_as_the_run(kind, run_of_kind, tiny_corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(checks, "_documentation", lambda: tiny_corpus[:20])
+def test_tensorflow_lite_answers_as_the_run(kind, run_of_kind, tmp_path):
     source = open_source(run_of_kind(kind))
     files = write_lite(tmp_path, source, ["float16"])
     losses = compare(source, "float32", None, files)
@@ -398,11 +396,7 @@ def test_differences_are_those_computed_by_hand(caplog):
     assert loss.agreement == 1 and loss.mean_difference == pytest.approx(0.3)
 
 
-def test_a_run_in_another_precision_is_compared_with_its_export(
-    run_of_kind, tiny_corpus, tmp_path, monkeypatch
-):
-    # Finding documentation takes seconds.
-    monkeypatch.setattr(checks, "_documentation", lambda: tiny_corpus)
+def test_a_run_in_another_precision_is_compared_with_its_export(run_of_kind, tmp_path):
     run = shutil.copytree(run_of_kind("classification"), tmp_path / "run")
     assert compare(open_source(run), "float32", None, {}) == {}
     record = read_json(run / "run.json")
