@@ -54,10 +54,7 @@ def build_strategy(name: str = "auto", is_training: bool = False) -> tf.distribu
     if name not in STRATEGIES:
         raise InputError(f"`strategy` {name!r} is unknown{did_you_mean(name, STRATEGIES)}")
     if is_training and name == "auto" and (config := os.environ.get("TF_CONFIG")):
-        try:
-            name = "multiworker" if len(read_workers(config).addresses) > 1 else name
-        except InputError as error:  # perhaps it is of another program
-            logger.warning("Training without the workers of TF_CONFIG. %s", error)
+        name = "multiworker" if len(read_workers(config).addresses) > 1 else name
     tpu = find_tpu() if name in ("auto", "tpu") else None
     if name == "auto":
         gpus = 0 if tpu else len(tf.config.list_physical_devices("GPU"))

@@ -69,6 +69,12 @@ def test_the_last_lines_say_what_came_out_and_how_to_go_on(tuned):
     assert len(named) >= 2 and all((path / name).is_file() for name in named)
 
 
+def test_labels_are_shown_with_their_counts_before_the_training(tuned):
+    listed = r"train: labels: insult \d+ \(\d+\.\d %\), toxic \d+ \(\d+\.\d %\)"
+    before = tuned.log.split("step 1/1")[0]
+    assert re.search(listed, before), before
+
+
 def test_skipped_rows_are_listed_and_the_rest_is_learned(place, tuned):
     table, listed = f"{place}/remarks.csv", tuned.path / "skipped-rows.csv"
     assert "skipped 2 of 40 rows" in tuned.log and str(listed) in tuned.log

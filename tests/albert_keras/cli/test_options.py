@@ -180,6 +180,15 @@ def test_names_of_labels_and_columns_are_never_taken_for_options(tmp_path, capsy
     assert "has no column `task`" in shown and "--task" not in shown
 
 
+def test_names_that_look_equal_are_shown_with_escapes(tmp_path, capsys):
+    table = tmp_path / "mail.csv"
+    table.write_text("body,the\u00a0task\nword,a\n", encoding="utf-8")
+    words = ["finetune", "--from", "albert-mini-en", "--task", "classification", "--text", "body"]
+    words += ["--label", "the task", "--train", str(table), "--out", str(tmp_path / "out")]
+    assert main(words) == 2
+    assert "Did you mean 'the\\xa0task'?" in capsys.readouterr().err
+
+
 def texts_of(path):
     """Yields the strings of a file, without docstrings; an f-string without its values is one."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
