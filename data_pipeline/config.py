@@ -68,7 +68,9 @@ class PretrainingDataConfig(Settings):
     (https://arxiv.org/abs/1907.11692, section 4.2).
     """
 
-    max_seq_length: int = option(512, "Tokens per record, including [CLS] and [SEP].", ge=8)
+    max_seq_length: int = option(
+        512, "Tokens per record, including [CLS] and [SEP].", ge=8, le=LONGEST_RECORD
+    )
     max_predictions_per_seq: int | None = option(
         None,
         "Masked tokens per record at most.",
@@ -123,12 +125,6 @@ class PretrainingDataConfig(Settings):
     masking: MaskingConfig = MaskingConfig()
 
     rules = (
-        Rule(
-            ("max_seq_length",),
-            lambda length: length <= LONGEST_RECORD,
-            f"must be at most {LONGEST_RECORD}; released ALBERT models take 512 tokens, and the "
-            "memory for attention grows with the square of the length",
-        ),
         Rule(
             ("max_predictions_per_seq", "max_seq_length"),
             lambda predictions, length: predictions is None or predictions <= length - 3,

@@ -43,8 +43,6 @@ _OTHER_BASE = re.compile(r"[-+]?0\d|.*:")
 MAX_INTEGER = 2**31 - 1
 #: Seeds, and counts of bytes and records.
 MAX_LONG_INTEGER = 2**63 - 1
-#: Tokens of a sequence; published models have 512.
-MAX_SEQUENCE_LENGTH = 2**16
 #: Bytes of a text that a graph reads per position of a sequence; hardly any text has so few tokens.
 BYTES_PER_POSITION = 32
 #: Times as many bytes are read of a text that may take several windows.

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from pydantic import Field
 
+from data_pipeline.config import LONGEST_RECORD
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import write_json
-from data_pipeline.limits import MAX_LONG_INTEGER, MAX_SEQUENCE_LENGTH, reading_json, with_digest
+from data_pipeline.limits import MAX_LONG_INTEGER, reading_json, with_digest
 from data_pipeline.settings import Settings, SettingsError
 
 INFO_FILE = "dataset_info.json"
@@ -43,7 +44,7 @@ class DatasetInfo(Settings):
     """The properties of a folder of records, stored as `dataset_info.json`."""
 
     format_version: int = 1
-    max_seq_length: int = Field(ge=1, le=MAX_SEQUENCE_LENGTH)  # S, which no record file states
+    max_seq_length: int = Field(ge=1, le=LONGEST_RECORD)  # S, which no record file states
     max_predictions_per_seq: int = Field(ge=1)  # P, which no record file states
     vocab_size: int = Field(ge=1)
     tokenizer_digest: str
