@@ -27,7 +27,7 @@ from sklearn.preprocessing import FunctionTransformer, MultiLabelBinarizer
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.task import Task
-from data_pipeline.text.letters import UNSPACED_SCRIPTS
+from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS
 
 #: Texts and tagged sentences that are trained on at most, for up to 10 labels: a linear model is
 #: trained for each label, in about a minute on one core for all. Longer texts are cut.

@@ -2,10 +2,13 @@
 
 import logging
 from collections import Counter
+from dataclasses import replace
+
+import numpy as np
 
 from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.text.corpus import read_range
 from data_pipeline.text.letters import check_is_english
-from data_pipeline.text.sample import sample_documents
 from data_pipeline.text.sentences import split_sentences
 from data_pipeline.text.text_files import TextRange
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -16,6 +19,8 @@ _SAMPLE_CHARS = 400_000
 #: Fraction of unknown tokens from which there is a warning, and how many of them it looks at.
 _MOST_UNKNOWN = 0.03
 _UNKNOWN_SHOWN = 10
+#: Ranges that the sample is taken from.
+_MOST_RANGES = 16
 
 
 def check_sample(
@@ -30,7 +35,7 @@ def check_sample(
     characters: Counter[str] = Counter()
     num_tokens = num_unknown = 0
     depends_on_language = False
-    for document in sample_documents(ranges, _SAMPLE_CHARS):
+    for document in _sample_documents(ranges):
         depends_on_language |= splits_by_language(config, document.sentences_given)
         characters.update(document.text)
         sentences = split_sentences(document, config.splitter, config.language)
@@ -51,3 +56,22 @@ def check_sample(
 def splits_by_language(config: PretrainingDataConfig, sentences_given: bool) -> bool:
     """Returns whether sentences of a document are split by the rules of a language."""
     return config.splitter == "sentencex" and not sentences_given
+
+
+def _sample_documents(ranges):
+    """Yields documents of about `_SAMPLE_CHARS` characters, spread over the ranges of a corpus.
+
+    The last document of a range ends after the paragraph that completes its part of the sample.
+    """
+    numbers = np.linspace(0, len(ranges) - 1, _MOST_RANGES).astype(int) if ranges else []
+    chosen = [ranges[number] for number in np.unique(numbers)]
+    for text_range in chosen:
+        left = _SAMPLE_CHARS / len(chosen)
+        for document in read_range(text_range):
+            count = 0
+            while left > 0 and count < len(document.paragraphs):
+                left -= len(document.paragraphs[count])
+                count += 1
+            yield replace(document, paragraphs=document.paragraphs[:count])
+            if left <= 0:
+                break

@@ -2,6 +2,7 @@
 
 import itertools
 import logging
+import re
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -16,8 +17,8 @@ from data_pipeline.randomness import key_of, permute
 from data_pipeline.reports.word_runs import HeldOutRuns, NearDuplicate, lone_words
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import Document, read_corpus, read_range
-from data_pipeline.text.corpus_formats import check_format, detect_format
-from data_pipeline.text.letters import check_is_english, words_of
+from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS, check_format, detect_format
+from data_pipeline.text.letters import check_is_english
 from data_pipeline.text.sentences import check_splitter, split_sentences
 from data_pipeline.text.text_files import TextRange, find_files, split_file
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 _DEFAULTS = PretrainingDataConfig()
 _QUANTILES = {"5%": 5, "median": 50, "95%": 95, "max": 100}
+#: In scripts without spaces each character counts as a word.
+_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
 #: Unknown characters in a report.
 _UNKNOWN_SHOWN = 10
 
@@ -171,7 +174,7 @@ class _Statistics:
             one_sentence_documents=int(len(lengths) == 1),
             paragraphs=len(document.paragraphs),
             sentences=len(lengths),
-            words=len(words_of(text)),
+            words=len(_WORD.findall(text)),
             characters=len(text),
         )
         self.sentence_lengths.update(lengths.tolist())

@@ -1,18 +1,13 @@
-"""Letters and words of a text, and what is done with its accents and its case."""
+"""Letters of a text, and what is done with its accents and its case."""
 
 import itertools
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
 from data_pipeline.errors import InputError
-from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS
 from data_pipeline.text.sentences import check_language
 
-#: In scripts without spaces each character counts as a word.
-UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
-_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
 #: Fraction of the letters and marks from which the language of a text must be given: English has
 #: accents in a few names.
 _MOST_LOST = 0.001
@@ -21,13 +16,6 @@ _SAMPLE_CHARACTERS = 400_000
 _LETTERS_SHOWN = 5
 #: Languages with a letter `ı`, whose capital is `I`: in lower case both would be `i`.
 _DOTLESS = ("az", "tr")
-
-
-def words_of(text: str) -> list[str]:
-    """Returns what white space separates; in scripts without spaces each character is a word."""
-    if text.isascii() or not UNSPACED_CHARACTER.search(text):
-        return text.split()
-    return _WORD.findall(text)
 
 
 def check_is_english(characters: Counter, by_script: bool = False) -> None:

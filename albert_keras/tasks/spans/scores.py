@@ -16,7 +16,7 @@ import numpy as np
 
 from albert_keras.tasks.examples import QuestionExample
 from data_pipeline.errors import InputError
-from data_pipeline.text.letters import UNSPACED_SCRIPTS
+from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS
 
 #: Error where no question has a prediction.
 NO_PREDICTION = (

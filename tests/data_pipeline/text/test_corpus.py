@@ -1,4 +1,4 @@
-"""Documents are read in four formats, split by content and written whole."""
+"""Documents are read in six formats, split by content and written whole."""
 
 import json
 

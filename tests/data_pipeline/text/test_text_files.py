@@ -10,7 +10,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.text import text_files
 from data_pipeline.text.corpus import corpus_ranges, read_corpus, read_range
 
-FORMATS = ("prose", "sentences", "jsonl", "wikiextractor")
+FORMATS = ("prose", "sentences", "paragraphs", "documents", "jsonl", "wikiextractor")
 WORDS = ("a", "word", "Grüße", "天下", "😀", "x" * 130, "<doc", "<doc is>", "</d", "\u3000")
 
 
