@@ -24,8 +24,8 @@ TOP_K = 10
 #: Largest version that `tensorflow_model_server` reads: an int64.
 MAX_VERSION = 2**63 - 1
 
-#: A server reads "003" and "+3" as version 3, too; beside it is its `keras_file`, new or early.
-_NUMBERED = re.compile(r"\+?(\d+)(?:\.keras)?|model-(\d+)\.keras", re.ASCII)
+#: A server reads "003" and "+3" as version 3, too; beside it is its `keras_file`.
+_NUMBERED = re.compile(r"\+?(\d+)|model-(\d+)\.keras", re.ASCII)
 _MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
@@ -77,7 +77,7 @@ class Draft(NamedTuple):
 
     version: int  #: The number it will have.
     folder: Path  #: Empty folder to write the version into.
-    keras_file: Path  #: Where the model for Keras may be written; ends in `.keras`.
+    keras_file: Path  #: Where the model for Keras may be written, in this folder until the end.
 
 
 @contextlib.contextmanager
@@ -94,32 +94,22 @@ def new_version(out: Path, version: int | None = None) -> Generator[Draft, None,
     Raises:
         InputError: If a number is impossible, or if the version exists, also at the end.
     """
-    if version is not None:
-        check_version(version)
-    used = [number for number, _ in _numbered(out) if number <= MAX_VERSION]
-    names = [path.name.split(".")[1] for path in unfinished_folders(out, "[1-9]*")]
-    written = [int(name) for name in names if name.isdigit()]
-    number = check_version(1 + max(used + written, default=0)) if version is None else version
-    target = out / str(number)
-    _check_is_free(out, number)
-    if number in written:
-        raise InputError(
-            f"`{target}` is being written by another process. Choose another version, or leave the "
-            "number to this function."
-        )
-    for model in out.glob(".*.tmp-*.keras"):
-        if not model.with_suffix("").exists():  # the process that wrote it was killed
-            model.unlink(missing_ok=True)
+    if version is None:
+        written = [path.name.split(".")[1] for path in unfinished_folders(out, "[1-9]*")]
+        used = [number for number, _ in _numbered(out)] + [
+            int(one) for one in written if one.isdigit()
+        ]
+        version = 1 + max((number for number in used if number <= MAX_VERSION), default=0)
+    check_version(version)
+    _check_is_free(out, version)
+    target = out / str(version)
     with whole_folder(target) as folder:
-        model = folder.with_name(f"{folder.name}.keras")
-        try:
-            yield Draft(number, folder, model)
-            _check_is_free(out, number)  # another export may have published it
-            if model.exists():
-                fsync(model)
-                os.replace(model, keras_file(target))
-        finally:
-            model.unlink(missing_ok=True)
+        model = folder / "model.keras"
+        yield Draft(version, folder, model)
+        _check_is_free(out, version)  # another export may have published it
+        if model.exists():
+            fsync(model)
+            os.replace(model, keras_file(target))
 
 
 def _check_is_free(out, number):

@@ -187,16 +187,18 @@ def _write_model(draft, source, module, keras_precision):
     if source.tokenizer is not None:
         (folder / TOKENIZER_FOLDER).mkdir()
         source.tokenizer.save(folder / TOKENIZER_FOLDER)
+    num_bytes = size_of(folder)
     model.save(draft.keras_file)
     if keras_precision != "float32":
         round_weights(draft.keras_file, keras_precision)
-    return size_of(folder)
+    return num_bytes
 
 
 def _write_digests(draft):
-    """Lists all files of a version, and its model for Keras."""
+    """Lists all files of a version, and its model for Keras, which will lie beside it."""
     folder = draft.folder
     files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
+    del files[draft.keras_file.name]
     files[f"../{keras_file(folder.with_name(str(draft.version))).name}"] = draft.keras_file
     write_digests(folder, {name: path for name, path in files.items() if path.is_file()})
 

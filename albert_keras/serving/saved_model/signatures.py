@@ -38,10 +38,8 @@ _TYPES = {
 }
 #: Where a server looks, in the folder of a version.
 WARM_UP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
-#: Numbers of rows of the requests. Those of several rows have at most so many tokens, rows times
-#: length: exporter and server answer each request, and on a CPU 32 rows of 512 tokens take a
-#: base-sized model about a minute (machine and commit not recorded).
-_BATCH_SIZES, _MAX_TOKENS = (1, 8, 32), 256
+#: Number of rows of the warm-up request with several; more would take exporter and server long.
+_BATCH_SIZE = 8
 
 #: Batches that users may send: nothing, bytes that are not UTF-8, a NUL, text that looks like
 #: special tokens, one that is longer than its neighbours; and far too much text, in a batch of its
@@ -125,7 +123,7 @@ def _specs(tensors):
 def sample_requests(
     signatures: list[Signature], buckets: Sequence[int]
 ) -> Iterator[tuple[Signature, dict[str, np.ndarray]]]:
-    """Yields requests to each signature, see `sample_inputs`: for each batch size and length.
+    """Yields requests to each signature, see `sample_inputs`: for each length, and for a batch.
 
     Args:
         buckets: Lengths in tokens, special ones included; texts consist of words of one token,
@@ -136,13 +134,11 @@ def sample_requests(
         num_texts = max(1, inputs.count(tf.string))
         if signature.method != "predict":
             num_texts = len(EXAMPLE_FEATURES)
-        for length in buckets:
+        for length, size in [*((length, 1) for length in buckets), (buckets[0], _BATCH_SIZE)]:
             # [CLS], and [SEP] after each text.
             num_words = max(1, (length - 1 - num_texts) // num_texts)
             text = " ".join(["a"] * num_words).encode()
-            for size in _BATCH_SIZES:
-                if size == 1 or size * length <= _MAX_TOKENS:
-                    yield signature, sample_inputs(signature, [text] * size, length)
+            yield signature, sample_inputs(signature, [text] * size, length)
 
 
 def sample_inputs(
