@@ -31,6 +31,7 @@ REASONS = {
     "needs a TPU",
     "needs apache-beam",
     "needs Docker",
+    "needs FastAPI",
     "needs PyTorch",
     "needs official files",
     "needs several GPUs",
