@@ -19,7 +19,7 @@ from albert_keras.tasks.baselines import baseline_answers
 from albert_keras.tasks.example_report import count_labels
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import settings_of
-from albert_keras.tasks.labels import only_label
+from albert_keras.tasks.labels import frequency_loss, only_label
 from albert_keras.tasks.results import FinetuneResult, best_seed, read_results, save_results
 from albert_keras.tasks.task_data import prepare
 from albert_keras.tasks.train_seed import train_seed
@@ -153,6 +153,7 @@ def finetune(
             overlap={split: overlap._asdict() for split, overlap in data.overlaps.items()},
             absent={split: names for split, names in absent.items() if names},
             only_label=only_label(dev),
+            frequency_loss=frequency_loss(data.train.examples),
         )
         best = outcomes[result.seeds.index(best_seed(result))]
         result = result._replace(tuned=best.tuned)

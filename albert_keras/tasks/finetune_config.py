@@ -19,8 +19,8 @@ from data_pipeline.settings import option, setting
 if TYPE_CHECKING:  # a task loads NumPy and scikit-learn, which `--help` must not wait for
     from albert_keras.tasks.task import Task
 
-#: Default number of passes over the training examples.
-USUAL_EPOCHS = 3.0
+#: Default number of passes over the training examples, and the updates that few examples need.
+USUAL_EPOCHS, LEAST_STEPS = 3.0, 250
 #: Evaluations and checkpoints in a run.
 _TIMES = 10
 #: A larger number of trainings is most likely a seed, such as the default 12345.
@@ -87,7 +87,10 @@ class FinetuneTraining(LoopConfig):
     """Length, evaluations and checkpoints of fine-tuning."""
 
     epochs: float | None = option(
-        None, "Passes over the training examples.", default_text=f"{USUAL_EPOCHS:g}", gt=0
+        None,
+        "Passes over the training examples.",
+        default_text=f"{USUAL_EPOCHS:g}, or {LEAST_STEPS} updates where these are more",
+        gt=0,
     )
     steps: int | None = option(None, "Number of optimizer steps, instead of epochs.", ge=1)
     evaluate_every: int | None = option(
@@ -133,6 +136,8 @@ class FinetuneTraining(LoopConfig):
         steps, together = self.steps, self.steps_per_execution
         if steps is None:
             steps = math.ceil((self.epochs or USUAL_EPOCHS) * num_examples / self.batch_size)
+            if self.epochs is None:
+                steps = max(steps, LEAST_STEPS)
             steps = -(-steps // together) * together
 
         def interval(times):

@@ -1,5 +1,6 @@
 """Labels of examples: their numbers, and the examples held out to score a model on."""
 
+import collections
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -54,6 +55,15 @@ def only_label(examples: Iterable[Any]) -> str | None:
     return str(*found) if len(found) == 1 and None not in found else None
 
 
+def frequency_loss(examples: Sequence[Any]) -> float | None:
+    """Returns the crossentropy of the frequencies of classes; None if labels are no classes."""
+    counts = collections.Counter(getattr(one, "label", None) for one in examples)
+    if not all(isinstance(label, str) for label in counts):
+        return None
+    shares = np.array(list(counts.values())) / len(examples)
+    return float(-(shares * np.log(shares)).sum())
+
+
 def label_numbers(values: Iterable[str], labels: Sequence[str]) -> np.ndarray:
     """Returns the position of each value in `labels`, int64; InputError for an unknown one."""
     numbers = {label: number for number, label in enumerate(labels)}
@@ -67,24 +77,51 @@ def label_numbers(values: Iterable[str], labels: Sequence[str]) -> np.ndarray:
 def hold_out(examples: list, share: float) -> tuple[list, list]:
     """Splits texts or tagged sentences into those to train on and those held out for scoring.
 
-    Only its text decides on which side an example is: equal texts, whatever their case and white
-    space, stay together, the order makes no difference, and other examples change nothing. But if
-    one side would be empty, it receives the text nearest to it. Fewer than two different texts are
-    an InputError. `share` is approximate, and the order of `examples` is kept on both sides.
+    Equal texts, whatever their case and white space, stay together, and the order makes no
+    difference. The text decides on which side an example is, as if at random with the probability
+    `share`, but of each class at least one text is held out and half of the rows, or more if
+    `share` is less, are kept, as far as there are two texts. Scores and several labels count as one
+    class.
+
+    Returns:
+        The examples to train on and those held out, in their order.
+
+    Raises:
+        InputError: If there are fewer than two different texts.
     """
-    fractions = [_fraction(example) for example in examples]
-    different = sorted(set(fractions))
-    if len(different) < 2:
+    rows = collections.Counter(map(_fraction, examples))
+    if len(rows) < 2:
         raise InputError(
             "Holding out examples requires at least two different texts. "
-            f"Received: {len(different)} in {len(examples)} examples. Give a development file, or "
+            f"Received: {len(rows)} in {len(examples)} examples. Give a development file, or "
             "an empty line after each sentence in columns."
         )
-    limit = min(max(share, different[0]), different[-2])
-    pairs = list(zip(examples, fractions, strict=True))
-    rest = [example for example, fraction in pairs if fraction > limit]
-    held = [example for example, fraction in pairs if fraction <= limit]
-    return rest, held
+    class_of_text: dict[float, str] = {}
+    for example in examples:
+        label, text = getattr(example, "label", None), _fraction(example)
+        label = label if isinstance(label, str) else ""
+        class_of_text[text] = min(label, class_of_text.get(text, label))  # if texts contradict
+    classes = collections.defaultdict(dict)
+    for text, label in class_of_text.items():
+        classes[label][text] = rows[text]
+    held = set().union(*(_held_out(texts, share) for texts in classes.values()))
+    if not held:  # each class has one text only
+        held.add(min(rows))
+    sides: tuple[list, list] = ([], [])
+    for example in examples:
+        sides[_fraction(example) in held].append(example)
+    return sides
+
+
+def _held_out(rows, share):
+    """Returns the texts of a class that are held out; `rows` counts the rows of each."""
+    held, room = set(), max(share, 0.5) * sum(rows.values())
+    for text in sorted(rows):
+        is_next = text <= share or not held
+        if is_next and rows[text] <= room and len(held) < len(rows) - 1:
+            held.add(text)
+            room -= rows[text]
+    return held
 
 
 def _fraction(example):

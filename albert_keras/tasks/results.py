@@ -27,6 +27,8 @@ from data_pipeline.limits import read_json, with_digest
 _IN_PERCENT = ("squad1", "squad2")
 #: The baseline that is a network of the same size: it does not count for the verdict.
 RANDOM = "same model from random weights"
+#: A loss above this share of that of the frequencies of the classes is hardly any better.
+_LEARNED = 0.95
 #: Labels that are named in one message.
 _LABELS_SHOWN = 8
 
@@ -46,6 +48,7 @@ class SeedResult(NamedTuple):
     collapse: str | None = None  # set if all answers are the same, see `Task.collapse`
     stopped_early: bool = False  # because scores no longer improved
     seconds: float = 0.0
+    loss: float | None = None  # of the last steps; None if it is not the crossentropy of classes
     #: By the name of a baseline, the 95 % interval of the difference of the main metric to it, on
     #: the first split, see `Task.lead`.
     leads: dict[str, Interval] = {}
@@ -81,6 +84,8 @@ class FinetuneResult(NamedTuple):
     overlap: dict[str, dict[str, Any]] = {}
     absent: dict[str, list[str]] = {}  # labels without an example, by split, also of training
     only_label: str | None = None  # the one that all examples of the first split have
+    #: The loss of always answering with the frequencies of the classes in training; None without.
+    frequency_loss: float | None = None
 
     @property
     def model(self) -> Any:
@@ -258,6 +263,14 @@ def cautions(result: FinetuneResult) -> list[str]:
                 "2e-4 did this, and half the rate, or `optimizer.name=lamb` with "
                 "`optimizer.lr=1e-3`, did not."
             )
+        elif None not in (seed.loss, result.frequency_loss):
+            if seed.loss > _LEARNED * result.frequency_loss:
+                found.append(
+                    f"seed {seed.seed} hardly learned anything: its loss is {seed.loss:.3f}, and "
+                    f"{result.frequency_loss:.3f} if each answer were the frequencies of the "
+                    "classes. Train longer (`epochs`), at another rate (`lr`), or from weights "
+                    "that were trained on more text (`origin`)"
+                )
     if result.random:
         found += _cautions_about_random(result)
     return found

@@ -106,10 +106,11 @@ def train_seed(
             is_chief(strategy),
         )
     logger.info(
-        "seed %d: %s steps of %d, %s at a learning rate of %.2g, %s, %s on %s",
+        "seed %d: %s steps of %d (%.3g epochs), %s at a learning rate of %.2g, %s, %s on %s",
         seed,
         f"{training.steps:,}",
         training.batch_size,
+        training.epochs,
         config.optimizer.name,
         config.optimizer.lr,
         training.precision,
@@ -133,7 +134,9 @@ def train_seed(
         save_tuned(run, scored.tuned)
     values = values_so_far(run.path, task.metric, last_step)
     # The log has the seconds of earlier calls, which were interrupted.
-    logged = sum(line.get("seconds", 0) for line in read_log(run.path))
+    log = read_log(run.path)
+    logged = sum(line.get("seconds", 0) for line in log)
+    is_own_loss = data.trainer_class is TaskTrainer and config.task.class_weights == "none"
     result = SeedResult(
         seed=seed,
         path=run.path.name,
@@ -144,6 +147,7 @@ def train_seed(
         collapse=scored.collapse,
         stopped_early=last_step < training.steps and is_enough(values, training.patience),
         seconds=round(max(time.monotonic() - started, logged), 1),
+        loss=log[-1].get("loss") if log and is_own_loss else None,
     )
     return SeedOutcome(result, scored.answers, scored.tuned, loaded.lines())
 

@@ -65,7 +65,7 @@ def toy_config(toy):
     training = {"steps": 100, "batch_size": 16, "report_every": 20, "precision": "float32"}
     training |= {"evaluate_every": 5, "patience": 6, "checkpoint_every": 1000, "peak_tflops": 1.0}
     # From random weights LAMB learns too slowly for a test.
-    optimizer = {"name": "adamw", "lr": 1e-3, "warmup_steps": 10}
+    optimizer = {"name": "adamw", "lr": 1e-3}
     return FinetuneConfig(task=task, training=training, optimizer=optimizer)
 
 

@@ -20,21 +20,24 @@ def of_recipe(name, **flags):
     return FinetuneConfig.of(values, **flags)
 
 
-def test_the_default_is_three_epochs_and_ten_evaluations():
-    training = resolved(num_examples=1000, batch_size=32)
-    assert training.steps == 94 and training.epochs == pytest.approx(3.008)
-    assert training.evaluate_every == training.checkpoint_every == 10
+def test_the_default_is_three_epochs_or_250_updates_and_ten_evaluations():
+    training = resolved(num_examples=8000, batch_size=32)
+    assert training.steps == 750 and training.epochs == 3
+    assert training.evaluate_every == training.checkpoint_every == 75
     assert training.precision == "float32"
+    training = resolved(num_examples=200, batch_size=32)
+    assert training.steps == 250 and training.epochs == 40
+    assert resolved(num_examples=1000, batch_size=32, epochs=3).steps == 94
 
     training = resolved(num_examples=64, batch_size=32, steps=5, epochs=9.0)
     assert (training.steps, training.epochs) == (5, 2.5)
     assert resolved(num_examples=64, batch_size=32, epochs=0.01).steps == 1
 
 
-@pytest.mark.parametrize(("num_dev", "every"), [(888, 10), (5000, 94), (2000, 24), (10**6, 94)])
+@pytest.mark.parametrize(("num_dev", "every"), [(2400, 25), (12000, 125), (4800, 50), (10**6, 250)])
 def test_evaluations_take_no_longer_than_the_training(num_dev, every):
     training = resolved(num_examples=1000, num_dev=num_dev, batch_size=32)
-    assert training.evaluate_every == every and training.checkpoint_every == 10
+    assert training.evaluate_every == every and training.checkpoint_every == 25
     chosen = resolved(num_examples=1000, num_dev=num_dev, batch_size=32, evaluate_every=7)
     assert chosen.evaluate_every == chosen.checkpoint_every == 7
 

@@ -1,11 +1,13 @@
 """Labels have numbers, and a share of the examples is held out, by text alone."""
 
+import collections
+import math
 import random
 
 import pytest
 
 from albert_keras.tasks.examples import TaggedExample, TextExample
-from albert_keras.tasks.labels import check_labels, hold_out
+from albert_keras.tasks.labels import check_labels, frequency_loss, hold_out
 from data_pipeline.errors import InputError
 
 EXAMPLES = [TextExample(str(number), f"text {number}", label="a") for number in range(2000)]
@@ -40,6 +42,30 @@ def test_no_side_is_ever_empty(count, share):
     assert rest and len(held) >= 1 and (share != 1e-9 or len(held) == 1)
     backwards = hold_out(examples[::-1], share)
     assert [sorted(side) for side in backwards] == [sorted(rest), sorted(held)]
+
+
+def test_each_class_keeps_half_of_its_rows_and_is_scored_if_it_has_two_texts():
+    examples = [TextExample(f"{n}", f"text {n}", None, f"class {n % 40}") for n in range(200)]
+    examples += [TextExample("x", "alone", None, "single")]
+    examples += [TextExample(f"p{n}", "often" if n else "once", None, "pair") for n in range(6)]
+    for share in (1e-9, 0.1, 0.5):
+        rest, held = hold_out(examples, share)
+        counts = [collections.Counter(one.label for one in side) for side in (rest, held)]
+        assert all(1 <= counts[1][f"class {n}"] <= 2 < counts[0][f"class {n}"] for n in range(40))
+        assert (counts[0]["single"], counts[1]["single"]) == (1, 0)
+        assert (counts[0]["pair"], counts[1]["pair"]) == (5, 1)  # rows count, not texts
+    same = [TextExample(f"{n}", f"text {n % 2}", None, f"class {n}") for n in range(4)]
+    rest, held = hold_out(same, 0.1)  # labels that contradict stay together, too
+    assert {one.first for one in rest}.isdisjoint(one.first for one in held)
+    rest, held = hold_out(examples[:40], 0.1)  # a row of each class
+    assert (len(rest), len(held)) == (39, 1)
+
+
+def test_the_loss_of_frequencies_is_their_entropy():
+    four = [TextExample("0", "text", None, f"{number}") for number in range(4)]
+    assert frequency_loss(four) == pytest.approx(math.log(4))
+    assert frequency_loss([one._replace(label=0.5) for one in four]) is None
+    assert frequency_loss([TaggedExample("0", ("a",), ("O",))]) is None
 
 
 @pytest.mark.parametrize("labels", [(), ("yes",), ("yes", "no", "yes")])

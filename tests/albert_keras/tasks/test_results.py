@@ -102,6 +102,17 @@ def test_a_label_without_examples_explains_its_score():
     assert "`7` and 2 more: scores" in dev
 
 
+@pytest.mark.parametrize("loss, is_warned", [(3.58, True), (3.4, False), (None, False)])
+def test_a_loss_that_hardly_fell_is_a_warning_with_its_remedy(loss, is_warned):
+    found = warnings_of(result_of(seed_of(7, 0.832, loss=loss), frequency_loss=3.689))
+    assert len(found) == is_warned
+    for warning in found:
+        assert warning.startswith(
+            "warning: seed 7 hardly learned anything: its loss is 3.580, and 3.689 if each answer "
+        )
+        assert warning.endswith("that were trained on more text (`origin`)")
+
+
 def test_a_seed_without_baselines_is_one_row_and_has_no_verdict():
     seed = seed_of(1, 0.832, last_step=900, stopped_early=True)
     assert lines(result_of(seed, baselines={})) == [
