@@ -1,6 +1,5 @@
 """Reports what a corpus contains before a build, and the files that a build would refuse."""
 
-import itertools
 import logging
 import re
 from collections import Counter
@@ -13,14 +12,12 @@ from data_pipeline.building.sample_check import splits_by_language
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
-from data_pipeline.randomness import key_of, permute
 from data_pipeline.reports.word_runs import HeldOutRuns, NearDuplicate, lone_words
-from data_pipeline.text import storage
 from data_pipeline.text.corpus import Document, read_corpus, read_range
 from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS, check_format, detect_format
 from data_pipeline.text.letters import check_is_english
 from data_pipeline.text.sentences import check_splitter, split_sentences
-from data_pipeline.text.text_files import TextRange, find_files, split_file
+from data_pipeline.text.text_files import corpus_bytes, find_files, split_file
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -41,12 +38,11 @@ class Problem(NamedTuple):
 
 
 class CorpusReport(NamedTuple):
-    """The result of `check_corpus`; all counts refer to the text that was read."""
+    """The result of `check_corpus`; all counts refer to the text that could be read."""
 
     problems: list[Problem]  # each file once, with its first fault
     files: int
     bytes: int
-    share_read: float  # 1, or the fraction of a sample
     formats: dict[str, int]  # format -> number of files
     files_without_text: list[str]
     #: `documents`, `empty_documents` (no sentences), `one_sentence_documents`, `paragraphs`,
@@ -68,21 +64,17 @@ def check_corpus(
     tokenizer: Tokenizer | None = None,
     config: PretrainingDataConfig = _DEFAULTS,
     corpus_format: str = "auto",
-    sample_mb: float = 50,
     heldout: list[str | Path] | None = None,
 ) -> CorpusReport:
-    """Reports what a corpus, or a random sample of a large one, contains; writes nothing.
+    """Reports what a corpus contains; writes nothing.
 
     Unlike a build it continues after a file that cannot be read; documents before the fault count.
-    A sample consists of whole ranges (`corpus_ranges`), selected by the seed. Faults and
-    repetitions outside of it are not found.
 
     Args:
         sources: list of str or Path, as in `read_corpus`.
         tokenizer: Tokenizer or None. Without one tokens are not reported.
         config: PretrainingDataConfig. Its language and splitter are those of the sentences.
         corpus_format: str. As in `read_corpus`.
-        sample_mb: float. Megabytes to read of a larger corpus, rounded up to a whole range.
         heldout: list of str or Path, or None. Text that must not be part of the corpus; its
             near-duplicates are reported.
 
@@ -92,47 +84,34 @@ def check_corpus(
     Raises:
         InputError: If a source is missing or a setting is wrong.
     """
-    if not sample_mb > 0:
-        raise InputError(f"`sample_mb` must be greater than 0. Received: {sample_mb}.")
     check_format(corpus_format)
     check_splitter(config.splitter, config.language)
-    files, refused = find_files(sources), {}
-    formats: Counter[str] = Counter()
-    ranges: list[TextRange] = []
-    num_bytes = 0
-    for file in files:
-        try:
-            num_bytes += storage.size_of(file.path)
-            format = detect_format(file.path) if corpus_format == "auto" else corpus_format
-            ranges += split_file(file, format)
-            formats[format] += 1
-        except InputError as error:
-            refused[str(file.path)] = str(error)
-    ranges, share = _sampled(ranges, sample_mb * 1e6, config.seed)
     held_out = HeldOutRuns(read_corpus(heldout, corpus_format) if heldout else ())
-    seen, without_text = _Statistics(tokenizer, config, held_out), []
-    size = sum(part.num_bytes for part in ranges)
+    seen = _Statistics(tokenizer, config, held_out)
+    formats: Counter[str] = Counter()
+    problems, without_text = [], []
+    files, size = find_files(sources), corpus_bytes(sources)
     progress = CountedProgress(logger, "checking", size / 1e6, "MB")
-    for path, parts in itertools.groupby(ranges, key=lambda part: str(part.path)):
-        before = seen.counts["documents"]
+    for file in files:
+        path, before = str(file.path), seen.counts["documents"]
         try:
-            for part in parts:
-                for document in read_range(part):
+            format = detect_format(file.path) if corpus_format == "auto" else corpus_format
+            formats[format] += 1
+            for text_range in split_file(file, format):
+                for document in read_range(text_range):
                     seen.add(document)
-                progress.add(part.num_bytes / 1e6)
+                progress.add(text_range.num_bytes / 1e6)
         except InputError as error:
-            refused[path] = str(error)
+            problems.append(Problem(path, str(error)))
         else:
             if seen.counts["documents"] == before:
                 without_text.append(path)
-    problems = [Problem(path, reason) for path, reason in sorted(refused.items())]
-    if reason := seen.fault(is_whole=share == 1 and not problems):
+    if reason := seen.fault(is_whole=not problems):
         problems.append(Problem("", reason))
     return CorpusReport(
         problems=problems,
         files=len(files),
-        bytes=num_bytes,
-        share_read=share,
+        bytes=size,
         formats=dict(formats.most_common()),
         files_without_text=without_text,
         counts=seen.counts,
@@ -202,14 +181,3 @@ def _quantiles(lengths):
     values, shares = list(lengths.elements()) or [0], list(_QUANTILES.values())
     found = np.percentile(values, shares, method="inverted_cdf")
     return dict(zip(_QUANTILES, map(int, found), strict=True))
-
-
-def _sampled(ranges, max_bytes, seed):
-    """Selects ranges; returns them in their order, and their fraction of all bytes."""
-    sizes = np.array([part.num_bytes for part in ranges], np.int64)
-    if sizes.sum() <= max_bytes:
-        return ranges, 1.0
-    order = permute(np.arange(len(ranges)), len(ranges), key_of("corpus check", seed))
-    count = np.searchsorted(sizes[order].cumsum(), max_bytes) + 1
-    chosen = np.sort(order[:count])
-    return [ranges[index] for index in chosen], float(sizes[chosen].sum() / sizes.sum())

@@ -13,7 +13,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.settings import option, options_of
 
 #: Options that only a corpus has.
-_OF_A_CORPUS = ("corpus_format", "language", "splitter", "sample_mb", "heldout")
+_OF_A_CORPUS = ("corpus_format", "language", "splitter", "heldout")
 
 #: Examples in a report.
 _PROBLEMS_SHOWN = 10
@@ -51,7 +51,6 @@ def check(
     corpus_format: CorpusFormat = "auto",
     language: Annotated[str | None, Option(show_default="en")] = None,
     splitter: str = "sentencex",
-    sample_mb: float = 50,
     heldout: Annotated[list[str] | None, Option(metavar="PATH")] = None,
     assignments: Assignments = None,
 ):
@@ -70,7 +69,6 @@ def check(
       corpus: Text files, folders or 'globs' of a corpus; not with --task.
       language: Corpus: language code for sentence splitting, see `data build`.
       splitter: Corpus: sentence splitter: sentencex or line.
-      sample_mb: Corpus: megabytes to read from a larger corpus.
       heldout: Corpus: held-out text, which must not repeat it.
     """
     if bool(corpus) == ("task" in flags):
@@ -91,7 +89,7 @@ def check(
     given = {} if language is None else {"language": language}
     config = PretrainingDataConfig(splitter=splitter, **given)
     loaded = load_tokenizer(tokenizer) if tokenizer else None
-    report = check_corpus(corpus, loaded, config, corpus_format, sample_mb, heldout)
+    report = check_corpus(corpus, loaded, config, corpus_format, heldout)
     return Output(report, _corpus_lines(report), _refusal(report))
 
 
@@ -149,10 +147,7 @@ def _corpus_lines(report):
     """Yields the counts of a corpus, and examples."""
     formats = ", ".join(f"{count} {name}" for name, count in report.formats.items())
     count = report.counts
-    part = "" if report.share_read == 1 else f"; read a sample of {percent(report.share_read)}"
-    yield (
-        f"{count_of(report.files, 'file')}, {bytes_text(report.bytes)} ({formats or 'none'}){part}"
-    )
+    yield f"{count_of(report.files, 'file')}, {bytes_text(report.bytes)} ({formats or 'none'})"
     has_tokens = "pieces" in count
     names = ["document", "paragraph", "sentence", "word"]
     named = [count_of(count[f"{name}s"], name) for name in names]

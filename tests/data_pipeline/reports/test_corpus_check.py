@@ -20,18 +20,6 @@ def write_lines(path, texts):
     return path
 
 
-@pytest.fixture
-def books(tmp_path, tiny_corpus):
-    """Returns a folder of 10 files of 3 documents with 12 sentences, all of one size."""
-    folder = tmp_path / "books"
-    folder.mkdir()
-    for number in range(10):
-        documents = [" ".join(tiny_corpus[begin : begin + 12]) for begin in (0, 12, 24)]
-        documents[0] = f"{number} {documents[0]}"
-        write_lines(folder / f"{number}.jsonl", documents)
-    return folder
-
-
 def test_documents_paragraphs_sentences_words_and_pieces_are_counted(tmp_path, tiny_tokenizer):
     texts = ["One two. Three.\nFour.", "Five six seven.", " \n", "\x07"]
     path = write_lines(tmp_path / "x.jsonl", texts)
@@ -50,7 +38,7 @@ def test_documents_paragraphs_sentences_words_and_pieces_are_counted(tmp_path, t
         "unknown_pieces": 0,
     }
     assert report.sentence_lengths["max"] == max(pieces)
-    assert (report.files, report.bytes, report.share_read) == (1, path.stat().st_size, 1.0)
+    assert (report.files, report.bytes) == (1, path.stat().st_size)
     assert (report.formats, report.problems) == ({"jsonl": 1}, [])
 
 
@@ -85,15 +73,6 @@ def test_repeated_documents_are_shares_of_the_text(tmp_path):
     report = check_corpus([write_lines(tmp_path / "x.jsonl", texts)])
     assert report.repeated_documents == 2 / 5
     assert report.repeated_text == pytest.approx(8 / 30)
-
-
-def test_a_large_corpus_is_sampled_by_whole_files_and_its_share_told(books, tiny_tokenizer):
-    size = sum(path.stat().st_size for path in books.iterdir())
-    whole = check_corpus([books], tiny_tokenizer, SHORT)
-    part = check_corpus([books], tiny_tokenizer, SHORT, sample_mb=0.25 * size / 1e6)
-    assert (whole.share_read, part.share_read) == (1.0, pytest.approx(0.3))
-    assert (whole.counts["documents"], part.counts["documents"]) == (30, 9)
-    assert (part.files, part.bytes) == (10, size)
 
 
 def test_a_corpus_without_text_or_records_is_a_problem(tmp_path, tiny_tokenizer):
