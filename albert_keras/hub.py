@@ -5,6 +5,7 @@ progress; its variables apply: HF_HOME, HF_TOKEN, HF_HUB_OFFLINE, HF_ENDPOINT. I
 for such a name. Only files that are read here are downloaded: no code, and no pickles.
 """
 
+import fnmatch
 import functools
 import hashlib
 import logging
@@ -121,7 +122,9 @@ def _download(repository, revision):
 
 def _check(folder, files, name):
     """Raises InputError unless there are files, all of them with the digests of the hub."""
-    downloaded = [file for file in files if (folder / file.path).is_file()]
+    # Other programs may have downloaded more into the same cache.
+    wanted = [file for file in files if any(fnmatch.fnmatch(file.path, one) for one in FILES)]
+    downloaded = [file for file in wanted if (folder / file.path).is_file()]
     if not downloaded:
         listing = ", ".join(file.path for file in files[:10]) or "nothing"
         raise InputError(

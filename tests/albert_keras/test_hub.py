@@ -1,5 +1,6 @@
 """Models named `hf://OWNER/NAME`: the client of the hub, and a hub on this computer."""
 
+import hashlib
 import http.server
 import importlib.util
 import json
@@ -8,11 +9,13 @@ import shutil
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from albert_keras.formats import hugging_face
-from albert_keras.hub import FILES, is_hub_name, shared_name
+from albert_keras.hub import FILES, _check, is_hub_name, shared_name
+from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import pretraining_weights
 
 NAME = "hf://someone/small"
@@ -156,6 +159,24 @@ def test_a_file_that_was_changed_in_the_cache_is_named(detect, tmp_path):
     assert f"`{folder}/vocab.txt` is damaged" in error and "Remove" in error
     os.remove(os.path.realpath(f"{folder}/vocab.txt"))
     assert detect(NAME)[0].split()[1] == folder
+
+
+def test_digests_are_those_of_git_and_of_large_files(tmp_path):
+    content = b"{}"
+    large = SimpleNamespace(sha256=hashlib.sha256(content).hexdigest())
+    by_git = hashlib.sha1(b"blob 2\0{}").hexdigest()
+    digests = [(None, by_git), (large, "another"), (SimpleNamespace(sha256=by_git), by_git)]
+    files = [
+        SimpleNamespace(path=f"{number}.json", lfs=lfs, blob_id=blob_id)
+        for number, (lfs, blob_id) in enumerate(digests)
+    ]
+    for file in files:
+        (tmp_path / file.path).write_bytes(content)
+    (tmp_path / "onnx.bin").write_bytes(b"of another program")
+    other = SimpleNamespace(path="onnx.bin", lfs=None, blob_id="another")
+    _check(tmp_path, [*files[:2], other], NAME)
+    with pytest.raises(InputError, match="2.json` is damaged"):
+        _check(tmp_path, files, NAME)
 
 
 def test_two_processes_may_download_at_once(start):
