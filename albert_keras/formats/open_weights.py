@@ -82,47 +82,43 @@ def open_weights(
         raise InputError(
             f"`step` applies to the folder of a run only. Received: step {step} of `{name}`."
         )
-    is_ours = place is not None and place.format in _WITH_OUR_NAMES
-    found, shapes = OpenedModel(), {}
-    if place is not None and is_ours:
-        found, shapes = own.find_weights(place, step), _shapes_beside(place)
     vocabulary = _given(tokenizer)
-    if vocabulary is None and place is not None:
-        vocabulary = stored_vocabulary(place)
-    if place is not None and not is_ours:
+    if place is None:
+        found = OpenedModel()
+    elif place.format in _WITH_OUR_NAMES:
+        found = own.find_weights(place, step)
+        vocabulary = vocabulary or stored_vocabulary(place)
+    else:
+        vocabulary = vocabulary or stored_vocabulary(place)
         found = _converted(name, place, vocabulary)
-    if found.albert_config is not None:
-        shapes = {f"`{name}`": found.albert_config} | shapes
-    shape = _shape(name, shapes, albert_config, vocabulary and vocabulary.tokenizer.vocab_size)
-    if place is not None and place.format == "google" and not groups_are_rounded_alike(shape):
-        logger.warning(
-            "%s: with %s layers in %s groups, the reference uses different groups at some depths "
-            "than this package, because of a rounding error. Outputs will differ.",
-            name,
-            shape.num_hidden_layers,
-            shape.num_hidden_groups,
+    size = None if vocabulary is None else vocabulary.tokenizer.vocab_size
+    shape = _shape(name, place, found, albert_config, size)
+    if place is not None:
+        _check_conversion(name, place, found, shape)
+    if vocabulary is None:
+        return dataclasses.replace(found, path=name, albert_config=shape)
+    check_digest(name, vocabulary, found.tokenizer_digest)
+    if size != shape.vocab_size:
+        raise InputError(
+            f"The tokenizer of `{name}` must have {shape.vocab_size:,} pieces, the `vocab_size` of "
+            f"its albert_config. Received: {size:,}."
         )
-    known = {"path": name, "albert_config": shape}
-    record = read_conversion_record(place.path) if place is not None else {}
-    _check_conversion(name, record, found, shape)
-    if vocabulary is not None:
-        check_digest(name, vocabulary, found.tokenizer_digest)
-        if (pieces := vocabulary.tokenizer.vocab_size) != shape.vocab_size:
-            raise InputError(
-                f"The tokenizer of `{name}` must have {shape.vocab_size:,} pieces, the "
-                f"`vocab_size` of its albert_config. Received: {pieces:,}."
-            )
-        known |= {"_tokenizer": vocabulary.tokenizer, "tokenizer_source": vocabulary.source}
-        known["notes"] = (*found.notes, *vocabulary.notes)
-    return dataclasses.replace(found, **known)
+    return dataclasses.replace(
+        found,
+        path=name,
+        albert_config=shape,
+        notes=(*found.notes, *vocabulary.notes),
+        tokenizer_source=vocabulary.source,
+        _tokenizer=vocabulary.tokenizer,
+    )
 
 
-def _check_conversion(name, record, found, shape):
+def _check_conversion(name, place, found, shape):
     """Raises InputError unless a converted model is the one that its `conversion.json` describes.
 
     A run compares its weights and labels by its own digests and record.
     """
-    pairs = {}
+    record, pairs = read_conversion_record(place.path), {}
     if "albert_config" in record:
         converted = AlbertConfig.from_dict(record["albert_config"])
         pairs = {key: (getattr(converted, key), getattr(shape, key)) for key in _CONVERTED}
@@ -172,15 +168,20 @@ def format_module(name: str) -> ModuleType:
     return importlib.import_module(FORMATS[name])
 
 
-def _shape(name, shapes, given, vocab_size):
+def _shape(name, place, found, given, vocab_size):
     """Returns the AlbertConfig; if there are several sources, they must agree."""
+    shapes = {}
     if isinstance(given, AlbertConfig):
-        shapes = {"`albert_config`": given} | shapes
+        shapes["`albert_config`"] = given
+    elif given is not None and (Path(given).is_file() or str(given).endswith(".json")):
+        shapes[f"`{given}`"] = AlbertConfig.from_reference_json(str(given))
     elif given is not None:
         size = {} if vocab_size is None else {"vocab_size": vocab_size}
-        is_file = Path(given).is_file() or str(given).endswith(".json")
-        read = AlbertConfig.from_reference_json if is_file else AlbertConfig.from_name
-        shapes = {f"`{given}`": read(str(given), **({} if is_file else size))} | shapes
+        shapes[f"`{given}`"] = AlbertConfig.from_name(str(given), **size)
+    if found.albert_config is not None:
+        shapes[f"`{name}`"] = found.albert_config
+    if place is not None and place.format in _WITH_OUR_NAMES:
+        shapes |= _shapes_beside(place)
     if not shapes:
         raise InputError(
             f"`{name}` has no albert_config. Pass a JSON file or the name of a size as "
@@ -188,7 +189,16 @@ def _shape(name, shapes, given, vocab_size):
             "bert_config.json beside it."
         )
     check_same_shape(shapes, f"`{name}`")
-    return next(iter(shapes.values()))
+    shape = next(iter(shapes.values()))
+    if place is not None and place.format == "google" and not groups_are_rounded_alike(shape):
+        logger.warning(
+            "%s: with %s layers in %s groups, the reference uses different groups at some depths "
+            "than this package, because of a rounding error. Outputs will differ.",
+            name,
+            shape.num_hidden_layers,
+            shape.num_hidden_groups,
+        )
+    return shape
 
 
 def _given(tokenizer) -> Vocabulary | None:
