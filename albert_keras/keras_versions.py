@@ -217,11 +217,6 @@ class Optimizer(keras.optimizers.Optimizer):
 
     def load_own_variables(self, store: Any) -> None:
         state = self._state()
-        if "iteration" not in store:  # of an earlier version, which numbered them
-            averages = getattr(self, "_model_variables_moving_average", None) or ()
-            moments = [each for one in self._moments for each in one.values()]
-            numbered = enumerate([self._iterations, *averages, *moments])
-            state = {str(number): each for number, each in numbered}
         if state.keys() != set(store.keys()):
             super().load_own_variables(store)  # of another optimizer: Keras warns
             return
@@ -290,7 +285,7 @@ def compile_as_stored(model: keras.Model, config: dict[str, Any], method: Any) -
     are numbered, in another order. A warning says so.
     """
     config = dict(config)
-    written = config.pop("keras", "2.15")  # earlier versions wrote none
+    written = config.pop("keras")
     if not _IS_KERAS_3:
         config.pop("auto_scale_loss", None)
     is_other = written.split(".")[0] != keras.__version__.split(".")[0]

@@ -191,7 +191,6 @@ class ObjectiveModel(keras.Model):
 
     def compile_from_config(self, config: dict[str, Any]) -> None:
         config = keras.saving.deserialize_keras_object(config)
-        config.pop("hard_examples", None)  # of earlier versions
         planned = config.pop("planned", None)
         ObjectiveModel.compile(self, **config)
         if planned is not None:

@@ -134,7 +134,7 @@ class TextTraining(keras.Model):
     def compile_from_config(self, config: dict[str, Any]) -> None:
         config = keras.saving.deserialize_keras_object(config)
         planned = config.pop("planned", None)
-        self.compile(**{name: one for name, one in config.items() if name not in _OF_OLD_STEPS})
+        self.compile(**config)
         if planned is not None:
             self._planned = PlannedRates(self, **planned)
         self.optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
@@ -430,16 +430,6 @@ class TextTraining(keras.Model):
         """Takes from the first examples of a training what a new model does not know yet."""
         if examples.labels is not None:
             self.initialize_output_bias(self.targets(examples.labels, examples.columns))
-
-
-#: Settings of `compile` that files of earlier versions have.
-_OF_OLD_STEPS = (
-    "clip_norm",
-    "accumulation_steps",
-    "skip_spikes",
-    "objective_weights",
-    "hard_examples",
-)
 
 
 def _size(batch_size):

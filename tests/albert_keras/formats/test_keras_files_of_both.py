@@ -102,21 +102,3 @@ def test_moments_of_an_optimizer_of_keras_are_missed_aloud(tmp_path):
     expected = values(model)
     for name, value in values(loaded).items():
         np.testing.assert_array_equal(value, expected[name])
-
-
-def test_moments_that_earlier_versions_numbered_are_restored():
-    variables = [keras.layers.Dense(2), keras.layers.Dense(3)]
-    for layer in variables:
-        layer.build((None, 4))
-    weights = [weight for layer in variables for weight in layer.weights]
-    optimizer = Lamb(1e-3)  # Keras 3 has the rate among the variables, earlier versions had not
-    optimizer.build(weights)
-    store = {"0": np.array(7, np.int64)}
-    for weight in weights:
-        for _ in ("m", "v"):
-            store[str(len(store))] = np.full(weight.shape, len(store), np.float32)
-    optimizer.load_own_variables(store)
-    assert int(optimizer.iterations) == 7
-    found = [each for weight in weights for each in optimizer.moments_of(weight).values()]
-    for number, moment in enumerate(found, start=1):
-        assert (moment.numpy() == number).all()
