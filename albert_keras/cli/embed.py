@@ -8,6 +8,7 @@ from typer import Argument, Option
 
 from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.interruption import cleaning_up
 from albert_keras.cli.options import Step, TextColumn
 from albert_keras.cli.output import shell
 from albert_keras.cli.typed_inputs import text_batches
@@ -71,7 +72,8 @@ def embed(
         given["texts"] = itertools.chain.from_iterable(text_batches(texts))
     from albert_keras.texts.embed import embed as embed_texts
 
-    result = embed_texts(**given)
+    with cleaning_up():
+        result = embed_texts(**given)
     values = result._asdict() | {"settings": result.settings._asdict()}
     del values["vectors"], values["ids"]
     lines = [
@@ -86,26 +88,31 @@ def embed(
 def similar(
     corpus: Path,
     queries: Annotated[list[str] | None, Argument(metavar="TEXT")] = None,
+    pairs: bool = False,
     model: Annotated[Path | None, Option(show_default="the one that embedded CORPUS")] = None,
     top_k: Annotated[int, Option(min=1)] = 5,
     batch_size: Annotated[int, Option(min=1)] = 64,
 ):
-    """Find the texts of a corpus that are most similar to each TEXT.
+    """Find the texts of a corpus that are most similar to each TEXT, or its most similar pairs.
 
     The score is the cosine of the vectors, from -1 to 1. The search is exact.
 
     Examples:
       albert-keras similar sentences.npy "A boat left the harbour."
       albert-keras similar mail.npy "My invoice is wrong." --top-k 10
+      albert-keras similar mail.npy --pairs --top-k 100
 
     Args:
       corpus: File of vectors that `embed` wrote.
       queries: Text to find similar ones for; without TEXT, lines of stdin.
+      pairs: Compare the texts of the corpus with each other, instead of TEXT with them.
       model: The same model in another place.
-      top_k: Number of texts to find for each TEXT.
+      top_k: Number of texts to find for each TEXT, or of pairs.
       batch_size: Texts per batch.
     """
-    texts = list(itertools.chain.from_iterable(text_batches(queries)))
+    if pairs and queries:
+        raise InputError("Give either TEXT or --pairs.")
+    texts = None if pairs else list(itertools.chain.from_iterable(text_batches(queries)))
     from albert_keras.texts.similar import similar as find_similar
 
     found = find_similar(corpus, texts, model, top_k, batch_size)

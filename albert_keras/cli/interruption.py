@@ -58,6 +58,20 @@ def interruptible(resumes: bool):
 
 
 @contextlib.contextmanager
+def cleaning_up():
+    """Lets SIGTERM end the block as an exception does, so that no temporary file is left."""
+
+    def end(number, _):
+        raise SystemExit(128 + number)
+
+    previous = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+@contextlib.contextmanager
 def ending_in_time():
     """Ends the process with the message of Interrupted if Ctrl-C does not end the block in time.
 

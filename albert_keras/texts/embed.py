@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_keras.texts.encoder import EmbeddingSettings, TextEncoder
-from albert_keras.texts.reading import given_texts, in_chunks, read_texts
+from albert_keras.texts.reading import given_texts, read_texts
 from albert_keras.texts.vectors import check_vector_file, writing_vectors
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 
-#: Texts in memory at a time, which are sorted by length among themselves.
+#: Texts whose vectors are in memory at a time; they are sorted by length among themselves.
 CHUNK = 4096
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def embed(
     file: str | Path | None = None,
     out: str | Path | None = None,
     text_column: str | int | None = None,
-    id_column: str | int | None = None,
+    id_column: str | None = None,
     pooling: str | None = None,
     layers: Sequence[int] = (-1,),
     normalize: bool = False,
@@ -49,8 +49,8 @@ def embed(
 ) -> Embeddings:
     """Computes a vector for each of some texts.
 
-    With `out`, memory does not grow with the number of texts, and files appear when all texts are
-    embedded, or not at all.
+    With `out`, vectors are not in memory, and files appear when all texts are embedded, or not at
+    all.
 
     Args:
         model: A trained model, see `TextEncoder`.
@@ -77,43 +77,40 @@ def embed(
     target = None if out is None else Path(out)
     if target is not None:
         check_vector_file(target, overwrite)
-    if texts is not None:
-        rows = given_texts(texts)
-    else:
-        rows = read_texts(str(file), text_column, id_column)
+    rows = (
+        given_texts(texts) if texts is not None else read_texts(str(file), text_column, id_column)
+    )
+    if not rows:
+        raise InputError("There must be at least one text to embed. Received: none.")
     encoder = TextEncoder(model, pooling, layers, normalize, sequence_length, batch_size, step)
-    ids: list[str] = []
-    parts = [np.zeros([0, encoder.size], np.float32)]
-    count = num_truncated = 0
-    progress = CountedProgress(logger, "embedding", None, "texts")
-
-    def keep(chunk, vectors):
-        ids.extend(row.id for row in chunk)
-        parts.append(vectors)
-
-    in_memory: Any = contextlib.nullcontext((keep, {}))
-    with in_memory if target is None else writing_vectors(target, encoder.size) as (add, about):
-        for chunk in in_chunks(rows, CHUNK):
+    num_truncated = 0
+    progress = CountedProgress(logger, "embedding", len(rows), "texts")
+    in_memory = np.zeros([len(rows) if target is None else 0, encoder.size], np.float32)
+    filled: Any = contextlib.nullcontext((in_memory, {}))
+    if target is not None:
+        filled = writing_vectors(target, rows, encoder.size)
+    with filled as (vectors, about):
+        for begin in range(0, len(rows), CHUNK):
+            chunk = rows[begin : begin + CHUNK]
             found = encoder.encode([row.text for row in chunk])
-            add(chunk, found.vectors)
-            count, num_truncated = count + len(chunk), num_truncated + found.num_truncated
+            vectors[begin : begin + len(chunk)] = found.vectors
+            num_truncated += found.num_truncated
             progress.add(len(chunk))
-        if not count:
-            raise InputError("There must be at least one text to embed. Received: none.")
-        counts = {"num_texts": count, "num_truncated": num_truncated}
-        about.update(encoder.describe() | counts)
+        about.update(encoder.describe())
+        about.update(num_texts=len(rows), num_truncated=num_truncated)
     if num_truncated:
         logger.warning(
             "%s of %s texts have more than %d tokens and were truncated (`sequence_length`).",
             f"{num_truncated:,}",
-            f"{count:,}",
+            f"{len(rows):,}",
             encoder.settings.max_seq_length,
         )
     return Embeddings(
-        **counts,
+        num_texts=len(rows),
+        num_truncated=num_truncated,
         size=encoder.size,
         settings=encoder.settings,
-        vectors=np.concatenate(parts) if target is None else None,
-        ids=tuple(ids),
+        vectors=in_memory if target is None else None,
+        ids=tuple(row.id for row in rows) if target is None else (),
         path=None if target is None else str(target),
     )

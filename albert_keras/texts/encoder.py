@@ -1,5 +1,6 @@
 """Texts → vectors, with the encoder of any trained model."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from albert_keras.tasks.features import check_numbers
 from albert_keras.tasks.pair_features import PairFeatures, encode_texts, single_texts
 from albert_keras.tasks.row_predictor import RowPredictor
 from data_pipeline.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 #: Longest sequence if the length of the training is not known.
 _USUAL_LENGTH = 512
@@ -76,8 +79,15 @@ class TextEncoder:
     ):
         weights = open_weights(model, step)
         config, task = weights.albert_config, weights.task or {}
-        trained = task.get("pooling") if task.get("name") == "similarity" else None
-        pooling = pooling or trained or weights.pooling or "mean"
+        trained = task.get("pooling") if task.get("name") == "similarity" else weights.pooling
+        if trained is None:
+            logger.warning(
+                "`%s` was not trained for similarity: counts of words may compare texts better "
+                "than its vectors. hf://sentence-transformers/all-MiniLM-L6-v2 was, and so is a "
+                "fine-tuning on the task `similarity`.",
+                weights.path,
+            )
+        pooling = pooling or trained or "mean"
         if pooling not in POOLINGS:
             raise InputError(
                 f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling}."

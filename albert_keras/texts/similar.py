@@ -1,5 +1,6 @@
 """Finds the texts that are most similar to others, by the cosine of their vectors."""
 
+import heapq
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +13,8 @@ from albert_keras.texts.reading import given_texts
 from albert_keras.texts.vectors import VectorFile
 from data_pipeline.errors import InputError
 
-#: Vectors of a corpus that are compared at a time.
-_BLOCK = 16_384
+#: Vectors of a corpus that are compared at a time, and with how many of the same corpus.
+_BLOCK, _QUERIES = 16_384, 64
 
 
 class Neighbour(NamedTuple):
@@ -33,24 +34,26 @@ class SimilarTexts(NamedTuple):
 
 def similar(
     corpus: str | Path,
-    queries: Sequence[str],
+    queries: Sequence[str] | None,
     model: str | Path | None = None,
     top_k: int = 5,
     batch_size: int = 64,
 ) -> list[SimilarTexts]:
-    """Finds the texts of a corpus that are most similar to each query.
+    """Finds the texts of a corpus that are most similar to each query, or to each other.
 
     The search is exact: each vector of the corpus is compared, in blocks of bounded memory.
 
     Args:
         corpus: File of vectors that `embed` wrote.
-        queries: Texts. They are embedded with the settings of the corpus.
+        queries: Texts. They are embedded with the settings of the corpus. None compares the texts
+            of the corpus with each other.
         model: A trained model, see `TextEncoder`. None takes the one that embedded the corpus.
-        top_k: Texts to find for each query.
+        top_k: Texts to find for each query; without queries, pairs to find in the corpus.
         batch_size: Texts per call of the model.
 
     Returns:
-        list of SimilarTexts, in the order of the queries.
+        list of SimilarTexts, in the order of the queries. Without queries, the most similar pairs,
+        the best one first: the earlier text of a pair is the query, the other one its neighbour.
 
     Raises:
         InputError: If corpus or model cannot be used, or if the model is not the one that embedded
@@ -61,22 +64,46 @@ def similar(
     """
     if top_k < 1:
         raise InputError(f"`top_k` must be at least 1. Received: {top_k}.")
+    file = VectorFile(corpus)
+    if queries is None:
+        return _pairs(file, top_k)
     if isinstance(queries, str) or not queries:
         raise InputError("`queries` must be a list of at least one text.")
     texts = [row.text for row in given_texts(queries)]
-    file = VectorFile(corpus)
-    encoder = _encoder_of(file, model, batch_size)
-    scores, numbers = nearest(encoder.encode(texts).vectors, file.vectors, top_k)
-    found = file.lookup(numbers.ravel().tolist())
+    encoder, stored = _encoder_of(file, model, batch_size), file.texts()
+    found = nearest(encoder.encode(texts).vectors, file.vectors, top_k)
     return [
-        SimilarTexts(
-            text,
-            tuple(
-                Neighbour(found[number].id, score, found[number].text)
-                for score, number in zip(*row, strict=True)
-            ),
+        SimilarTexts(text, _neighbours(stored, numbers, scores))
+        for text, scores, numbers in zip(texts, *map(np.ndarray.tolist, found), strict=True)
+    ]
+
+
+def _neighbours(stored, numbers, scores):
+    return tuple(
+        Neighbour(stored[number].id, score, stored[number].text)
+        for number, score in zip(numbers, scores, strict=True)
+    )
+
+
+def _pairs(file, top_k):
+    """Returns the most similar pairs of the texts of a VectorFile."""
+    stored = file.texts()
+    best: list[tuple[float, int, int]] = []
+    for begin in range(0, len(stored), _QUERIES):
+        block = file.vectors[begin : begin + _QUERIES]
+        # Each text finds itself, and the earlier text of a pair has at most K later ones to name.
+        scores, numbers = nearest(block, file.vectors[begin:], top_k + len(block))
+        rows, columns = np.nonzero(numbers > np.arange(len(block))[:, None])
+        pairs = zip(
+            (-scores[rows, columns]).tolist(),
+            (begin + rows).tolist(),
+            (begin + numbers[rows, columns]).tolist(),
+            strict=True,
         )
-        for text, *row in zip(texts, scores.tolist(), numbers.tolist(), strict=True)
+        best = heapq.nsmallest(top_k, [*best, *pairs])
+    return [
+        SimilarTexts(stored[first].text, _neighbours(stored, [second], [-score]))
+        for score, first, second in best
     ]
 
 

@@ -3,7 +3,7 @@ row, and `x.npy.json`, which says what made the vectors."""
 
 import contextlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from albert_keras.texts.reading import Text
 from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file, whole_text
-from data_pipeline.limits import check_regular_file, parse_json, reading_json
+from data_pipeline.limits import check_regular_file, reading_json
 
 
 def ids_file(path: Path) -> Path:
@@ -43,36 +43,25 @@ def check_vector_file(path: Path, overwrite: bool = False) -> None:
 
 
 @contextlib.contextmanager
-def writing_vectors(path: Path, size: int) -> Iterator[tuple[Callable, dict[str, Any]]]:
+def writing_vectors(
+    path: Path, texts: Sequence[Text], size: int
+) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
     """Writes vectors to files that appear at the end of the block, all or none.
 
-    Yields a function that adds n texts (list of Text) and their vectors, float32 [n, H]; and an
-    empty dict for their description.
+    Yields an array to fill, float32 [N, H], and an empty dict for the description.
     """
-    count, description = 0, {}
+    description: dict[str, Any] = {}
     with (
         # The last one that is entered gets its name first, and `path` itself last.
         whole_file(path) as vectors,
         whole_text(ids_file(path)) as ids,
         whole_text(description_file(path)) as about,
-        open(vectors, "wb") as file,
     ):
-
-        def write_header():
-            # NumPy leaves room in a header for a larger number of rows.
-            header = {"descr": "<f4", "fortran_order": False, "shape": (count, size)}
-            file.seek(0)
-            np.lib.format.write_array_header_1_0(file, header)
-
-        def add(texts, values):
-            nonlocal count
-            file.write(np.ascontiguousarray(values, "<f4").tobytes())
-            ids.writelines(json.dumps(text._asdict()) + "\n" for text in texts)
-            count += len(texts)
-
-        write_header()
-        yield add, description
-        write_header()
+        ids.writelines(json.dumps(text._asdict()) + "\n" for text in texts)
+        shape = (len(texts), size)
+        array = np.lib.format.open_memmap(vectors, mode="w+", dtype=np.float32, shape=shape)
+        yield array, description
+        array.flush()
         about.write(json.dumps(description, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -114,18 +103,19 @@ class VectorFile:
                 f"description says. Received: {self.vectors.dtype} {shape}."
             )
 
-    def lookup(self, rows: Iterable[int]) -> dict[int, Text]:
-        """Returns the ids and texts of some rows."""
-        path, wanted, found = ids_file(self.path), set(rows), {}
+    def texts(self) -> list[Text]:
+        """Returns the ids and texts of all rows."""
+        path = ids_file(self.path)
         check_regular_file(path)
         try:
-            with open(path, "rb") as file:
-                for number, line in enumerate(file):
-                    if number in wanted:  # no other line is parsed
-                        record = parse_json(line)
-                        found[number] = Text(str(record["id"]), str(record["text"]))
+            with open(path, encoding="utf-8") as file:
+                records = map(json.loads, file)
+                found = [Text(str(record["id"]), str(record["text"])) for record in records]
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise InputError(f"`{path}` cannot be read, or is damaged: {error}") from error
-        if missing := wanted - set(found):
-            raise InputError(f"`{path}` is damaged: it has no line {min(missing) + 1}.")
+        if len(found) != len(self.vectors):
+            raise InputError(
+                f"`{path}` is damaged: it must have {len(self.vectors):,} lines. Received: "
+                f"{len(found):,}."
+            )
         return found

@@ -236,13 +236,13 @@ def vectors(folder):
 
     path = folder / "vectors.npy"
     texts = [Text(str(number), line) for number, line in enumerate(_LINES[:20])]
-    with writing_vectors(path, 4) as (add, description):
+    with writing_vectors(path, texts, 4) as (array, description):
         made_by = {"model": "m", "encoder_digest": "a", "tokenizer_digest": "b", "size": 4}
         description.update(made_by | EmbeddingSettings()._asdict())
-        add(texts, np.ones((20, 4), np.float32))
+        array[:] = 1
 
     def read():
-        VectorFile(path).lookup([0, 19])
+        VectorFile(path).texts()
 
     return Example(_files(folder), read)
 

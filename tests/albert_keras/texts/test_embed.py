@@ -1,12 +1,15 @@
 """Texts → vectors, in memory and in files."""
 
 import json
+import os
+import signal
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_keras import embed
+from albert_keras.cli import main
 from albert_keras.runs.run import Run
 from albert_keras.texts import embed as embed_module
 from albert_keras.texts.encoder import TextEncoder
@@ -30,11 +33,11 @@ def outputs(tiny_run):
     return found
 
 
-def test_each_form_of_a_line_end_ends_a_text(tmp_path):
-    for name, end in {"lf": "\n", "crlf": "\r\n", "cr": "\r"}.items():
+def test_lf_and_crlf_end_a_text(tmp_path):
+    for name, end in {"lf": "\n", "crlf": "\r\n"}.items():
         path = tmp_path / f"{name}.txt"
         path.write_bytes(end.join(["one", "", "two", ""]).encode())
-        assert list(read_texts(path)) == [Text("0", "one"), Text("2", "two")]
+        assert read_texts(path) == [Text("0", "one"), Text("2", "two")]
 
 
 def test_a_vector_is_the_mean_over_the_tokens_of_its_text_alone(tiny_run, outputs, caplog):
@@ -46,6 +49,7 @@ def test_a_vector_is_the_mean_over_the_tokens_of_its_text_alone(tiny_run, output
     assert result.settings.max_seq_length == 32  # of the training, not the 64 positions
     assert result.num_truncated == 1
     assert "1 of 3 texts have more than 32 tokens and were truncated" in caplog.text
+    assert caplog.text.count("was not trained for similarity") == 1
     unit = embed(tiny_run, TEXTS, normalize=True).vectors
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(unit, expected, atol=1e-5)
@@ -70,12 +74,18 @@ def test_a_file_is_embedded_in_chunks_as_in_memory(tiny_run, tiny_corpus, tmp_pa
     rows = [f"n{number}\t{text}" for number, text in enumerate(tiny_corpus[:60])]
     table.write_text("\n".join(["key\tbody", *rows]) + "\n")
     monkeypatch.setattr(embed_module, "CHUNK", 25)
+    totals = []
+    counted = embed_module.CountedProgress
+    monkeypatch.setattr(
+        embed_module, "CountedProgress", lambda *about: totals.append(about[2]) or counted(*about)
+    )
     result = embed(tiny_run, file=table, out=out, text_column="body", id_column="key")
     assert (result.num_texts, result.vectors, result.path) == (60, None, str(out))
+    assert totals == [60]
     file, encoder = VectorFile(out), TextEncoder(tiny_run)
     expected = encoder.encode(tiny_corpus[:60]).vectors
     np.testing.assert_allclose(file.vectors, expected, atol=1e-6)
-    assert file.lookup([0, 59]) == {0: ("n0", tiny_corpus[0]), 59: ("n59", tiny_corpus[59])}
+    assert file.texts() == [(f"n{number}", text) for number, text in enumerate(tiny_corpus[:60])]
     assert file.digests[0] == encoder.digest
     np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -97,14 +107,29 @@ def test_a_plain_file_has_a_text_on_each_line_and_replaces_nothing_unasked(tiny_
     assert len(np.load(out)) == 2
 
 
-def test_a_failure_leaves_no_file(tiny_run, tmp_path, monkeypatch):
-    monkeypatch.setattr(embed_module, "CHUNK", 2)
+def test_a_row_that_cannot_be_read_is_named_before_any_work(tiny_run, tmp_path):
     path = tmp_path / "texts.tsv"
     path.write_text("body\nA ferry.\nA boat.\n\nRain.\n")
     before = set(tmp_path.iterdir())
-    with pytest.raises(InputError, match="line 4 must be a text. It is blank"):
+    with pytest.raises(InputError, match="line 4"):
         embed(tiny_run, file=path, out=tmp_path / "x.npy", text_column="body")
     assert set(tmp_path.iterdir()) == before
+
+
+def test_an_end_leaves_no_file(tiny_run, tmp_path, monkeypatch):
+    monkeypatch.setattr(embed_module, "CHUNK", 1)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
+    encode, texts = TextEncoder.encode, []
+
+    def ended(self, chunk):
+        texts.extend(chunk)
+        if len(texts) == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return encode(self, chunk)
+
+    monkeypatch.setattr(TextEncoder, "encode", ended)
+    assert main(["embed", str(tiny_run), *TEXTS, "--out", f"{tmp_path}/x.npy"]) == 143
+    assert len(texts) == 2 and not list(tmp_path.iterdir())
 
 
 def test_keras_files_are_embedded_too(tiny_run, outputs, tmp_path):

@@ -55,6 +55,26 @@ def test_a_text_finds_itself_first(corpus, tiny_corpus, capsys):
     assert found["neighbours"][0]["id"] == "4" and len(found["neighbours"]) == 5
 
 
+def test_the_most_similar_pairs_of_a_corpus(corpus, monkeypatch, capsys):
+    vectors = np.load(corpus / "x.npy")
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = vectors @ vectors.T
+    every = [(-cosines[a, b], a, b) for a in range(20) for b in range(a + 1, 20)]
+    expected = [(-score, str(b)) for score, a, b in sorted(every)[:7]]
+    for size in (64, 3):
+        monkeypatch.setattr(module, "_QUERIES", size)
+        found = [one.neighbours for one in similar(corpus / "x.npy", None, top_k=7)]
+        assert [len(each) for each in found] == [1] * 7
+        scores, names = zip(*((each.score, each.id) for (each,) in found), strict=True)
+        assert scores == pytest.approx([score for score, _ in expected], abs=1e-5)
+        assert names == tuple(name for _, name in expected)
+    assert len(similar(corpus / "x.npy", None, top_k=500)) == 190
+    assert main(["similar", str(corpus / "x.npy"), "--pairs", "--top-k", "2"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 4
+    assert main(["similar", str(corpus / "x.npy"), "a", "--pairs"]) == 2
+    assert "either TEXT or --pairs" in capsys.readouterr().err
+
+
 def test_queries_need_the_model_of_the_corpus(corpus, foreign):
     def change(tensors):
         for name in tensors:
