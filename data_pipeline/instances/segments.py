@@ -18,7 +18,11 @@ from data_pipeline.config import SINGLE_SEGMENT_FORMATS
 from data_pipeline.errors import InputError
 from data_pipeline.randomness import heads, key_of, permute, subkeys, uniform
 
-_STREAM_SPAN, _STREAM_RANDOM_SEGMENT = 1, 8
+#: Streams of random numbers, see `randomness`; `masking` has others.
+_STREAM_SPAN = 1
+_STREAM_FIRST = 2
+_STREAM_SECOND = 3
+_STREAM_RANDOM_SEGMENT = 8
 #: Sentences whose spans are computed at once; bounds memory, and fits the cache.
 _SENTENCES_AT_ONCE = 1 << 14
 
@@ -296,9 +300,6 @@ def _spans_from(sentences, block, config, document_keys, limits, longest):
     ends = np.minimum(ends, limits[documents])
     middles = sentences + 1 + (cut * (ends - sentences - 1)).astype(np.int64)
     return SentenceSpans(sentences, middles, ends, documents, targets, coin < 0.5, keys)
-
-
-_STREAM_FIRST, _STREAM_SECOND = 2, 3
 
 
 def truncate_pairs(starts, lengths, keys, max_num_tokens):

@@ -100,7 +100,7 @@ def train_wordpiece(
 
 def _count_words(texts, basic):
     chunks = collections.Counter(chunk for text in texts for chunk in basic.chunks(text))
-    words: collections.Counter[str] = collections.Counter()
+    words = collections.Counter()
     for chunk, count in chunks.items():
         for word in basic.words_of_chunk(chunk):
             words[word] += count
@@ -216,7 +216,7 @@ def _learn_merges(texts, size):
     model.train_from_iterator(counted_texts(), trainer)
     if not characters:
         raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
-    merges: dict[str, tuple] = {}  # of several that make the same piece, the first learned one
+    merges = {}  # of several that make the same piece, the first learned one
     for merge in json.loads(model.to_str())["model"]["merges"]:
         parts = merge.split(" ") if isinstance(merge, str) else merge
         merges.setdefault("".join(parts), tuple(parts))

@@ -323,7 +323,7 @@ def _with_joined_spaces(model, sample):
 def _words_after_spaces(model, sample):
     """Counts the pieces of letters that follow a space alone in texts, and all pieces of these."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    words: collections.Counter[str] = collections.Counter()
+    words = collections.Counter()
     num_pieces = 0
     for pieces in processor.encode(sample, out_type=str):
         num_pieces += len(pieces)
