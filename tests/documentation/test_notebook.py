@@ -12,7 +12,7 @@ from tests.documentation.code_blocks import ROOT
 NOTEBOOK = ROOT / "docs" / "tutorials" / "first-model.ipynb"
 #: What a newcomer waits for is made small.
 _SMALL = {
-    "list(demo_documents())": "list(demo_documents())[:300]",
+    "list(demo_documents())": "list(demo_documents())[::6]",
     "MINUTES = 3": "MINUTES = 0.1",
     "size=4000": "size=1000",
     '"steps": 2400': '"steps": 20',
