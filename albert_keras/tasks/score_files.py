@@ -3,12 +3,13 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from albert_keras.tasks.classification.glue_files import label_kind
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.spans.files import NULL_ODDS, PREDICTIONS, read_questions
 from albert_keras.tasks.spans.scores import best_thresholds, official_scores
-from albert_keras.tasks.tables.files import read_table
-from albert_keras.tasks.tables.rows import read_checked
+from albert_keras.tasks.tables.raw_table import read_raw_table
+from albert_keras.tasks.tables.rows import examples_from, read_checked
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -53,16 +54,13 @@ def score_predictions(
         raise InputError(f"`null_odds` must not be given for {task}. Received: {null_odds}.")
     if task in GLUE_TASKS:
         glue = build_task(TaskConfig(name=task))
-        examples, kind = glue.read_file(data, labelled=True), glue.label_kind(glue.labels)
-        rows = read_table(
-            predictions, "index", None, "prediction", kind, is_official=True, may_skip=False
-        )
-        if len(rows) != len(examples):
+        examples, given = glue.read_file(data, labelled=True), _glue_predictions(task, predictions)
+        if len(given) != len(examples):
             raise InputError(
                 f"`{predictions}` must contain a prediction for each of {len(examples)} rows. "
-                f"Received: {len(rows)}."
+                f"Received: {len(given)}."
             )
-        scores = glue.label_scores(examples, [row.label for row in rows])
+        scores = glue.label_scores(examples, given)
         return FileScores(task, len(examples), scores, glue.positive_class)
     examples, answers = (
         read_questions(data, needs_positions=False),
@@ -72,3 +70,13 @@ def score_predictions(
     if null_odds is not None:
         scores |= best_thresholds(examples, answers, read_checked(NULL_ODDS, null_odds))
     return FileScores(task, len(examples), scores)
+
+
+def _glue_predictions(task, path):
+    """Returns the names or scores in a file as the leaderboard of GLUE takes it, in its order."""
+    table, kind = read_raw_table(path, ["index", "prediction"], is_official=True), label_kind(task)
+
+    def prediction(number, row):
+        return kind([row.fields["prediction"]], ["prediction"])
+
+    return examples_from(path, table.rows, prediction, may_skip=False)

@@ -12,9 +12,9 @@ import numpy as np
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.tables.cells import class_of, score_of
-from albert_keras.tasks.tables.files import read_table
-from albert_keras.tasks.tables.rows import SkippedRow
+from albert_keras.tasks.tables.cells import Label, class_of, score_of
+from albert_keras.tasks.tables.raw_table import read_raw_table
+from albert_keras.tasks.tables.rows import SkippedRow, examples_from, warn_skipped
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import whole_file
 from data_pipeline.text import storage
@@ -75,19 +75,30 @@ def read_glue_file(
     settings = GLUE_TASKS[task]
     if is_labelled and not settings.labelled_splits:
         raise InputError(f"`{path}` must have no labels: {task} is only a test set.")
-    kind = functools.partial(score_of, limits=settings.score_range)
+    first, second, label, id = settings.columns(is_labelled)
+    columns = [column for column in (first, second, label, id) if column is not None]
+    has_header = settings.numbers is None or not is_labelled
+    table = read_raw_table(path, columns, has_header, is_official=True)
+    rows, kind = table.rows, label_kind(task)
+    if settings.skips_short_rows and is_labelled:
+        short = [row for row in rows if len(row.fields) < len(table.names)]
+        rows = [row for row in rows if len(row.fields) >= len(table.names)]
+        warn_skipped(path, short, len(table.rows))
+
+    def example(number, row):
+        cells = {at: row.fields[key] for at, key in zip(columns, table.keys, strict=True)}
+        value = None if label is None else kind([cells[label]], [label])
+        return TextExample(cells.get(id, str(number)), cells[first], cells.get(second), value)
+
+    return examples_from(path, rows, example, skipped)
+
+
+def label_kind(task: str) -> Label:
+    """Returns how the cell of a label is read."""
+    settings = GLUE_TASKS[task]
     if settings.labels:
-        kind = functools.partial(class_of, known=settings.labels)
-    *columns, id = settings.columns(is_labelled)
-    return read_table(
-        path,
-        *columns,
-        kind,
-        id=id,
-        is_official=True,
-        skips_short_rows=settings.skips_short_rows and is_labelled,
-        skipped=skipped,
-    )
+        return functools.partial(class_of, known=settings.labels)
+    return functools.partial(score_of, limits=settings.score_range)
 
 
 def write_submission(

@@ -10,7 +10,7 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.labels import check_few
 from albert_keras.tasks.tables.cells import Label, class_of, text_of
 from albert_keras.tasks.tables.raw_table import read_raw_table
-from albert_keras.tasks.tables.rows import SkippedRow, examples_from, is_number, warn_skipped
+from albert_keras.tasks.tables.rows import SkippedRow, examples_from, is_number
 from data_pipeline.errors import InputError, Mistake
 
 
@@ -26,10 +26,6 @@ def read_table(
     skipped: list[SkippedRow] | None = None,
     all_columns: list[dict[str, Any]] | None = None,
     pair_may_be_blank: bool = True,
-    id: str | None = None,
-    is_official: bool = False,
-    skips_short_rows: bool = False,
-    may_skip: bool = True,
 ) -> list[TextExample]:
     """Reads a table, see `read_raw_table`.
 
@@ -42,15 +38,10 @@ def read_table(
         skipped: Receives the rows that cannot be used. None makes them an error.
         all_columns: Receives the whole row of each example, by name, see `RawTable`.
         pair_may_be_blank: Whether a row may have a blank text in the column `pair`.
-        id: Column of the ids; None takes the numbers of the rows.
-        is_official: Whether it is a file of a benchmark: a .tsv in UTF-8 whatever its name, whose
-            texts are taken as they are.
-        skips_short_rows: Whether rows with too few columns are left out, with a warning.
-        may_skip: Whether there is an option to skip rows that cannot be used.
 
     Returns:
-        `id` is the number of the row in `RawTable.rows`, from 0, unless it has a column. `label`
-        is as `label_kind` reads it, or None if no column is given.
+        `id` is the number of the row in `RawTable.rows`, from 0. `label` is as `label_kind` reads
+        it, or None if no column is given.
 
     Raises:
         InputError: If the file cannot be read or has another format, if a column is missing, or
@@ -58,30 +49,21 @@ def read_table(
             `examples_from`.
     """
     labels = [label] if isinstance(label, str | int) else list(label or ())
-    columns = [text, *(column for column in (pair, id) if column is not None)]
     labels = labels if labelled else []
-    has_header = not all(map(is_number, [*columns, *labels]))
-    table = read_raw_table(path, [*columns, *labels], has_header, encoding, delimiter, is_official)
-    rows = table.rows
-    if skips_short_rows:
-        short = [row for row in rows if len(row.fields) < len(table.names)]
-        rows = [row for row in rows if len(row.fields) >= len(table.names)]
-        warn_skipped(path, short, len(table.rows))
+    columns = [text, *labels] if pair is None else [text, pair, *labels]
+    has_header = not all(map(is_number, columns))
+    table = read_raw_table(path, columns, has_header, encoding, delimiter)
 
     def example(number, row):
         first, *cells = (row.fields[key] for key in table.keys)
-        second = None if pair is None else cells.pop(0)
-        if not is_official:
-            text_of(first, text)
-            if pair is not None:
-                text_of(second, pair, pair_may_be_blank)
-        name = str(number) if id is None else cells.pop(0)
+        text_of(first, text)
+        second = None if pair is None else text_of(cells.pop(0), pair, pair_may_be_blank)
         value = label_kind(cells, labels) if labels else None
         if all_columns is not None:
             all_columns.append(row.fields)
-        return TextExample(name, first, second, value)
+        return TextExample(str(number), first, second, value)
 
-    return examples_from(path, rows, example, skipped, may_skip)
+    return examples_from(path, table.rows, example, skipped)
 
 
 def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
