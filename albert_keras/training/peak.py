@@ -1,16 +1,17 @@
 """Measures how fast this machine multiplies matrices, the peak for the utilisation (MFU)."""
 
-import contextlib
 import time
 
 import tensorflow as tf
 
-_SMALLEST, _LARGEST = 256, 4096
+_SIZES = (256, 512, 1024, 2048, 4096)
 #: Products per measurement, so that waiting for the result counts little on a fast device.
 _PRODUCTS = 4
+#: Measurements of each size: other programs may disturb one.
+_MEASUREMENTS = 3
 
 
-def measure_peak(dtype: str, seconds: float = 0.5, on_cpu: bool = False) -> float | None:
+def measure_peak(dtype: str, seconds: float = 0.5) -> float | None:
     """Measures the product of two square matrices on the default device, GPU or CPU.
 
     Sizes double from 256 to 4096 as far as the time allows; the fastest measurement counts. No
@@ -20,7 +21,6 @@ def measure_peak(dtype: str, seconds: float = 0.5, on_cpu: bool = False) -> floa
         dtype: The precision of a run, or "bfloat16", "float16". On a CPU float16 is measured as
             float32: it has no such product.
         seconds: Approximate duration.
-        on_cpu: Whether the CPU is measured even if there is a GPU or a TPU.
 
     Returns:
         Operations per second of one device, a multiply-add counting 2; None for a TPU, on which
@@ -29,26 +29,22 @@ def measure_peak(dtype: str, seconds: float = 0.5, on_cpu: bool = False) -> floa
     Source:
         Model FLOPs utilisation: PaLM, section 4.1 (https://arxiv.org/abs/2204.02311).
     """
-    kinds = () if on_cpu else ("TPU", "GPU")
-    kind = next((kind for kind in kinds if tf.config.list_logical_devices(kind)), "CPU")
-    if kind == "TPU":
+    if tf.config.list_logical_devices("TPU"):
         return None
     dtype = tf.as_dtype(dtype.removeprefix("mixed_"))
-    if dtype == tf.float16 and kind == "CPU":
+    if dtype == tf.float16 and not tf.config.list_logical_devices("GPU"):
         dtype = tf.float32
-    with tf.device("/CPU:0") if on_cpu else contextlib.nullcontext():
-        return _fastest_rate(dtype, seconds)
+    return _fastest_rate(dtype, seconds)
 
 
 def _fastest_rate(dtype, seconds):
-    size = _SMALLEST
-    best = _rate(size, dtype)  # also starts the device's libraries, which may take a while
+    best = _rate(_SIZES[0], dtype)  # also starts the device's libraries, which may take a while
     end = time.perf_counter() + seconds
-    while (left := end - time.perf_counter()) > _expected_seconds(size, best):
-        # Other programs may disturb one measurement, so there must be time for several.
-        if size < _LARGEST and 3 * _expected_seconds(2 * size, best) < left:
-            size *= 2
-        best = max(best, _rate(size, dtype))
+    for size in _SIZES:
+        expected = _MEASUREMENTS * (1 + _PRODUCTS) * 2 * size**3 / best
+        if expected > end - time.perf_counter():
+            break
+        best = max(best, *(_rate(size, dtype) for _ in range(_MEASUREMENTS)))
     return best
 
 
@@ -65,7 +61,3 @@ def _seconds_of(matrix, products):
         product = tf.matmul(matrix, matrix)
     product[0, 0].numpy()  # waits for the device
     return time.perf_counter() - started
-
-
-def _expected_seconds(size, rate):
-    return (1 + _PRODUCTS) * 2 * size**3 / rate
