@@ -14,8 +14,8 @@ from data_pipeline.progress import UPDATE, done_now
 
 #: Terminal code that erases the rest of the line.
 _CLEAR_LINE = "\x1b[K"
-#: Longest time without any output, in seconds, in a file and on a terminal.
-_LONGEST_SILENCE, _LONGEST_SILENCE_OF_A_TERMINAL = 8, 2
+#: Longest time without any output, in seconds: before the first line, in a file, on a terminal.
+FIRST_LINE, _LONGEST_SILENCE, _LONGEST_SILENCE_OF_A_TERMINAL = 1.5, 8, 2
 
 
 class LogLines(logging.StreamHandler):
@@ -28,7 +28,8 @@ class LogLines(logging.StreamHandler):
     def __init__(self, stream, silence=_LONGEST_SILENCE):
         super().__init__(stream)
         self._silence = silence
-        self._started = self._last = time.monotonic()
+        self._started = time.monotonic()
+        self._last = self._started - max(silence - FIRST_LINE, 0)
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
@@ -73,7 +74,7 @@ class LogLines(logging.StreamHandler):
             self.flush()
 
     def _watch(self):
-        while not self._finished.wait(self._silence / 8):
+        while not self._finished.wait(min(self._silence, FIRST_LINE) / 8):
             now = time.monotonic()
             if now - self._last > self._silence:
                 self._last = now
