@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument
 
 from albert_keras.cli.command import App, Output, command
 from albert_keras.report import count_of, table
@@ -34,29 +34,21 @@ def list_runs(
 
 @app.command()
 @command()
-def report(
-    run: Path,
-    out: Annotated[
-        Path | None,
-        Option(metavar="FILE.html", show_default="report.html in the folder of the run"),
-    ] = None,
-    overwrite: bool = False,
-):
+def report(run: Path):
     """Write a page about a run: scores and baselines, curves, wrong answers, settings, warnings.
 
-    The page is one HTML file that opens in any browser without network.
+    The page, report.html in the folder of the run, opens in any browser without network. An older
+    one is replaced.
 
     Example:
       albert-keras runs report runs/books
 
     Args:
       run: Folder of a run.
-      out: Page to write.
-      overwrite: Replace the file of --out if it exists.
     """
     from albert_keras.runs.report.page import write_report
 
-    path = write_report(run, out, overwrite)
+    path = write_report(run)
     return Output({"path": path}, [f"report: {path}"])
 
 

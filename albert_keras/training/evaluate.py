@@ -29,12 +29,6 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 logger = logging.getLogger(__name__)
 
 _BATCH_SIZE = 64
-#: What log lines call the records: (all were trained on, at least some were trained on) -> name.
-_NAMES = {
-    (False, False): "held-out records",
-    (False, True): "held-out records, some of which were trained on,",
-    (True, True): "training records",
-}
 
 
 class Evaluation(NamedTuple):
@@ -244,8 +238,8 @@ class ScoreHeldOut(keras.callbacks.Callback):
         log_evaluation(self._context.run.path, self.step, self._newest)
         order = scores.get("sentence_order_accuracy")
         logger.info(
-            "%s at step %d: loss %.3f  mlm %.3f%s",
-            _NAMES[self._overlap.is_total, self._overlap.normalised > 0],
+            "held-out records%s at step %d: loss %.3f  mlm %.3f%s",
+            ", some of which were trained on," if self._overlap.normalised else "",
             self.step,
             scores["loss"],
             scores["masked_lm_accuracy"],

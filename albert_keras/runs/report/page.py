@@ -19,8 +19,8 @@ from albert_keras.runs.overview import RunContent, RunSummary, read_run, summari
 from albert_keras.runs.report import tables
 from albert_keras.runs.trained_data import RECORDS, Overlap
 from albert_keras.tasks.results import cautions, verdict_of
-from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import check_output_folder, whole_text
+from data_pipeline.errors import InputError
+from data_pipeline.files import whole_text
 from data_pipeline.progress import format_duration
 
 logger = logging.getLogger(__name__)
@@ -31,30 +31,14 @@ REPORT = "report.html"
 _PICTURES = ("confusion.png", "scores.png")
 
 
-def write_report(
-    run: str | Path,
-    out: str | Path | None = None,
-    overwrite: bool = False,
-) -> Path:
-    """Writes a page about a pre-training or a fine-tuning, and returns its path.
-
-    Args:
-        run: The folder of the run.
-        out: The HTML file; None writes `report.html` in that folder and replaces an older one.
-        overwrite: Whether to replace `out` if it exists.
+def write_report(run: str | Path) -> Path:
+    """Writes `report.html` in the folder of a pre-training or a fine-tuning, and returns its path.
 
     Raises:
-        InputError: If the folder is not a run, the run is damaged, or `out` exists.
+        InputError: If the folder is not a run, or the run is damaged.
     """
     folder = Path(run)
-    path = folder / REPORT if out is None else Path(out)
-    if out is not None and not overwrite:
-        if path.exists():
-            raise InputError(
-                f"`{path}` exists. Use `overwrite=True`, or choose another `out`.",
-                Mistake.OUTPUT_EXISTS,
-            )
-        check_output_folder(path)
+    path = folder / REPORT
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         undefined=jinja2.StrictUndefined,
