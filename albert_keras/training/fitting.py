@@ -262,14 +262,12 @@ def _fit_stages(context, stages, run_callbacks, has_budget):
 
 
 def _report(context, plan, budget):
-    training, model, writes = context.training, context.training_step, context.is_chief
+    training, writes = context.training, context.is_chief
     return Report(
         context.run.path,
         training.report_every,
         context.progress,
-        model.optimizer.schedule,
         peak_flops=_peak_flops(context.strategy, training) if writes else None,
-        waited=lambda: model.waited,
         writes=writes,
         plan=plan,
         budget=budget,

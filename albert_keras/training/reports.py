@@ -4,7 +4,6 @@ import json
 import logging
 import math
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -56,9 +55,7 @@ class Report(keras.callbacks.Callback):
         folder: str | Path,  # of the run
         every: int,  # steps between reports
         progress: Progress,
-        schedule: Callable,  # learning rate after a number of steps
         peak_flops: float | None = None,  # of all replicas together, in operations per second
-        waited: Callable[[], float | None] = lambda: 0.0,  # seconds spent waiting for data so far
         writes: bool = True,  # if not, only resets the metrics at the same steps as the others
         plan: StagePlan | None = None,  # of the run; None for a single stage
         budget: FollowBudget | None = None,  # whose time is shown instead of steps
@@ -66,10 +63,9 @@ class Report(keras.callbacks.Callback):
         super().__init__()
         self._budget = budget
         self.folder, self.every, self.writes = Path(folder), every, writes
-        self.progress, self.schedule = progress, schedule
+        self.progress = progress
         self.positions_per_step = self.flops_per_step = 0  # see `begin_stage`
         self.peak_flops = peak_flops
-        self._waited = waited
         self._plan = plan if plan is not None and len(plan) > 1 else None
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
@@ -163,7 +159,7 @@ class Report(keras.callbacks.Callback):
             metrics[name] = value if is_known else None
         if "skipped_in_row" in metrics:
             metrics["skipped_in_row"] = int(values["skipped_in_row"])
-        rate = float(self.schedule(self.progress.step - 1))
+        rate = float(self.model.optimizer.schedule(self.progress.step - 1))
         return metrics | {"learning_rate": rate, "skipped": skipped}
 
     def _rates(self, tokens, now):
@@ -184,7 +180,7 @@ class Report(keras.callbacks.Callback):
         return rates | {"seconds": now.seconds - self._reported}
 
     def _moment(self):
-        return _Moment(self.progress.step, time.monotonic(), self._waited())
+        return _Moment(self.progress.step, time.monotonic(), self.model.waited)
 
     def _state(self, now, position):
         seconds = self._eta(now)

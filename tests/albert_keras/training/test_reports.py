@@ -27,7 +27,12 @@ TOKENS_PER_STEP = 80
 
 
 class Fit:
-    """Calls a Report as Keras would; each step takes so long, and waits for data so long."""
+    """Calls a Report as Keras would; each step takes so long, and waits for data so long.
+
+    It stands for the model, too.
+    """
+
+    optimizer = SimpleNamespace(schedule=lambda step: step / 1000)
 
     def __init__(self, monkeypatch):
         self.now, self.waited, self.tokens, self.skipped = 1000.0, 0.0, 0, 0
@@ -40,10 +45,9 @@ class Fit:
             folder=folder,
             every=every,
             progress=self.progress,
-            schedule=lambda step: step / 1000,
-            **{"waited": lambda: self.waited} | others,
+            **others,
         )
-        self.report.set_model(SimpleNamespace(reset_metrics=self._reset))
+        self.report.set_model(self)
         self.report.begin_stage(100, flops_per_step)
         self.report.on_train_begin()
         return self
@@ -64,7 +68,7 @@ class Fit:
     def end(self):
         self.report.on_train_end()
 
-    def _reset(self):
+    def reset_metrics(self):
         self.resets.append(self.progress.step)
         self.tokens = self.skipped = 0
 
