@@ -16,7 +16,6 @@ import mmap
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import google_crc32c
 import numpy as np
@@ -121,50 +120,6 @@ def frame_at(data, offsets, index):
     content = data[int(offsets[index]) + _HEADER : int(offsets[index + 1])]
     record = content[:-_FOOTER]
     return record, content[-_FOOTER:] == _checksum(record)
-
-
-class Scan(NamedTuple):
-    """The result of reading a record file once from beginning to end."""
-
-    offsets: np.ndarray  # np.uint64 [N + 1], as in an index, of the valid records before the fault
-    num_bytes: int  # of the whole file
-    sha256: str  # hex digest of the whole file
-    fault: str | None  # "record 17 at byte 12345: the checksum of its data does not match"
-
-
-def scan_records(path: Path) -> Scan:
-    """Reads a record file once from beginning to end and checks every checksum.
-
-    Frames are checked up to the first fault; the digest covers the whole file. Raises InputError
-    if it is not a regular file: a device may have no end.
-    """
-    check_regular_file(path)
-    digest = hashlib.sha256()
-    offsets = array.array("Q", [0])
-    fault = None
-    with open(path, "rb", buffering=_BLOCK) as file:
-        size = os.fstat(file.fileno()).st_size
-        while fault is None and (header := file.read(_HEADER)):
-            digest.update(header)
-            length = int.from_bytes(header[:8], "little")
-            end = offsets[-1] + _HEADER + length + _FOOTER
-            if len(header) == _HEADER and header != _header(length):
-                fault = "the checksum of its length does not match"
-            elif end > size:
-                fault = "the file ends within it"
-            else:
-                content = file.read(length + _FOOTER)
-                digest.update(content)
-                if content[length:] == _checksum(content[:length]):
-                    offsets.append(end)
-                else:
-                    fault = "the checksum of its data does not match"
-        while block := file.read(_BLOCK):  # after a fault
-            digest.update(block)
-        num_bytes = file.tell()
-    if fault:
-        fault = f"record {len(offsets) - 1} at byte {offsets[-1]}: {fault}"
-    return Scan(np.array(offsets, np.uint64), num_bytes, digest.hexdigest(), fault)
 
 
 @functools.lru_cache(maxsize=1 << 14)

@@ -5,7 +5,6 @@ in it cover the shards, their indexes and the tokenizer, so that the change of a
 Other files are not looked at.
 """
 
-import contextlib
 import logging
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from data_pipeline.progress import CountedProgress
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.records.decoding import read_features
-from data_pipeline.records.record_files import RecordFiles, index_path, scan_records
+from data_pipeline.records.record_files import RecordFiles, index_path
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_files import SPACE
 
@@ -119,60 +118,42 @@ class Verification(NamedTuple):
     """The result of `verify_records`."""
 
     folder: Path
-    num_records: int  # valid records in the record files
-    num_bytes: int  # bytes read from record files
+    num_records: int  # in the record files, according to the info file
+    num_bytes: int  # of the record files, according to the info file
     problems: list[Problem]  # empty if there is no fault
 
 
 def verify_records(folder: str | Path) -> Verification:
-    """Reads all files of a folder of records and reports everything that is wrong with them.
+    """Compares the digest of each file of a folder of records, and reports those that differ.
 
-    Files are checked one by one, each read once; the progress is logged every few seconds.
+    The progress is logged every few seconds. A reader names the record that is damaged.
 
     Raises:
         InputError: If the info file does not exist or is damaged.
     """
     folder, info = Path(folder), DatasetInfo.read(folder)
-    faults: dict[str, str | None] = {}
-    num_records = num_bytes = 0
-    size = sum(shard.num_bytes for shard in info.shards)
-    progress = CountedProgress(logger, "verifying", size / 1e6, "MB")
+    problems = []
+    num_bytes = sum(shard.num_bytes for shard in info.shards)
+    progress = CountedProgress(logger, "verifying", num_bytes / 1e6, "MB")
     for shard in info.shards:
-        with _unreadable_noted(faults, shard.file):
-            scan = scan_records(folder / shard.file)
-            faults[shard.file] = _shard_fault(shard, scan)
-            num_records += len(scan.offsets) - 1
-            num_bytes += scan.num_bytes
-        if shard.index_sha256 is not None:
-            index = index_path(folder / shard.file)
-            with _unreadable_noted(faults, index.name):
-                if sha256_of(index) != shard.index_sha256:
-                    faults[index.name] = f"is damaged: its sha256 differs from {INFO_FILE}"
+        problems += _faults_of(folder / shard.file, sha256_of, shard.sha256)
+        problems += _faults_of(index_path(folder / shard.file), sha256_of, shard.index_sha256)
         progress.add(shard.num_bytes / 1e6)
-    with _unreadable_noted(faults, TOKENIZER_FOLDER):
-        if Tokenizer.load(folder / TOKENIZER_FOLDER).digest != info.tokenizer_digest:
-            says = f"is not the tokenizer of these records according to {INFO_FILE}"
-            faults[TOKENIZER_FOLDER] = says
-    problems = [Problem(file, says) for file, says in faults.items() if says]
-    return Verification(folder, num_records, num_bytes, problems)
+    problems += _faults_of(folder / TOKENIZER_FOLDER, _digest_of_tokenizer, info.tokenizer_digest)
+    return Verification(folder, info.num_records, num_bytes, problems)
 
 
-@contextlib.contextmanager
-def _unreadable_noted(faults, name):
-    """Notes that a file cannot be read, or is a pipe or a device, if the block finds that."""
+def _faults_of(path, digest_of, expected):
+    """Yields the fault of a file or a folder: it cannot be read, or has another digest."""
     try:
-        yield
+        digest = digest_of(path)
     except (OSError, InputError) as error:
-        faults[name] = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        reason = getattr(error, "strerror", None) or error
+        yield Problem(path.name, f"cannot be read: {reason}")
+    else:
+        if digest != expected:
+            yield Problem(path.name, f"is damaged or another one: its digest is not in {INFO_FILE}")
 
 
-def _shard_fault(shard, scan):
-    if scan.fault:
-        return f"is damaged: {scan.fault}"
-    if scan.sha256 != shard.sha256:
-        return (
-            f"is not the file that was written: it must have {shard.num_records} records in "
-            f"{shard.num_bytes} bytes, but has {len(scan.offsets) - 1} in {scan.num_bytes}, or "
-            "others"
-        )
-    return None
+def _digest_of_tokenizer(folder):
+    return Tokenizer.load(folder).digest
