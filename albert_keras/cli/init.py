@@ -133,7 +133,9 @@ def _section(settings, indent):
             lines += [f"{indent}{name}:", *_section(value, f"{indent}  ")]
         else:
             lines += _comment(_schema(field), indent)
-            text = yaml.safe_dump(values[name], default_flow_style=True, width=10**6)
+            text = yaml.safe_dump(
+                values[name], default_flow_style=True, width=10**6, allow_unicode=True
+            )
             lines.append(f"{indent}{name}: {text.removesuffix(_END).strip()}")
     return lines
 
