@@ -19,14 +19,12 @@ from albert_keras.tasks.examples import (
     normalised,
     row_of,
 )
-from albert_keras.tasks.metrics import count_caution
 from albert_keras.tasks.task import Task, one_line
 from albert_keras.tasks.task_config import OWN_TASKS
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-#: Beyond these limits a finding is a warning: fractions of the examples, and the number of training
-#: examples of a class.
-_MOST_REPEATED, _MOST_CONFLICTS, _MOST_TRUNCATED, _LEAST_OF_A_CLASS = 0.01, 0.001, 0.01, 5
+#: Beyond these fractions of the examples a finding is a warning.
+_MOST_REPEATED, _MOST_CONFLICTS, _MOST_TRUNCATED = 0.01, 0.001, 0.01
 _LABELS_SHOWN, _CONFLICTS_SHOWN, _SHOWN_TEXT = 50, 5, 80
 
 #: The finding that `finetune` reports in another way.
@@ -80,7 +78,7 @@ def report_examples(
     reports: dict[str, SplitReport] = {}
     training: set[tuple[str, ...]] | None = None
     for split, examples in splits.items():
-        found = list(_label_findings(task, examples, is_training=training is None))
+        found = list(_label_findings(task, examples))
         if tokenizer is not None and examples:
             every = 1 if most_encoded is None else max(1, -(-len(examples) // most_encoded))
             found += _token_findings(task, examples[::every], tokenizer)
@@ -129,9 +127,7 @@ def _truth_of(example) -> str:
     return ", ".join(map(str, label)) if isinstance(label, tuple) else f"{label}"
 
 
-def _label_findings(task, examples, is_training) -> Iterator[Finding]:
-    if not is_training and (caution := count_caution(len(examples), task.metric)):
-        yield Finding(False, "number", caution)
+def _label_findings(task, examples) -> Iterator[Finding]:
     scores = [getattr(one, "label", None) for one in examples]
     if scores and all(isinstance(one, float) for one in np.ravel(scores[0]).tolist() or [None]):
         columns = np.array(scores).reshape(len(scores), -1).T
@@ -146,12 +142,7 @@ def _label_findings(task, examples, is_training) -> Iterator[Finding]:
     text = ", ".join(shown[:_LABELS_SHOWN])
     if len(shown) > _LABELS_SHOWN:
         text += f" and {len(shown) - _LABELS_SHOWN} more"
-    rare = [name for name, count in labels.items() if count < _LEAST_OF_A_CLASS]
-    is_rare = bool(is_training and task.labels and rare)
-    if is_rare:
-        names = ", ".join(f"`{name}`" for name in rare[:_LABELS_SHOWN])
-        text += f". There are fewer than {_LEAST_OF_A_CLASS} examples of {names}"
-    yield Finding(False if is_rare else None, "labels", text)
+    yield Finding(None, "labels", text)
 
 
 def _token_findings(task, examples, tokenizer) -> Iterator[Finding]:
