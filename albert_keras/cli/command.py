@@ -4,7 +4,7 @@ result."""
 import copy
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
@@ -66,23 +66,6 @@ class Output(NamedTuple):
     values: Any
     lines: Iterable[str]
     error: Exception | None = None
-
-
-def streamed(
-    answers: Iterator, describe: Callable[[Any], Iterable[str]], as_list: bool = False
-) -> Output:
-    """Returns the Output of answers, each of which is printed as soon as there is one.
-
-    Args:
-        answers: Named tuples.
-        describe: Returns the lines of an answer.
-        as_list: Whether JSON is a list of all answers, not a line for each.
-    """
-    if as_list:
-        found = list(answers)
-        return Output(found, [line for one in found for line in describe(one)])
-    # Only one of the two is consumed.
-    return Output(answers, (line for one in answers for line in describe(one)))
 
 
 def command(config=None, shown: str = "", resumes: bool = False):

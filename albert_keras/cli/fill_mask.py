@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from albert_keras.cli.command import command, streamed
+from albert_keras.cli.command import Output, command
 from albert_keras.cli.predict import truncation
 from albert_keras.cli.typed_inputs import text_batches
 from albert_keras.formats.detection import WANTED_EXPORT, detect
@@ -67,9 +67,17 @@ def _predictor(model):
 
 
 def _streamed(answers, describe, texts):
+    """Returns the Output of answers, of which those to lines of stdin are printed as they come.
+
+    The JSON of texts is a list; that of lines is a line for each.
+    """
     from albert_keras.tasks.predict import noting_truncation
 
-    return streamed(noting_truncation(answers), describe, as_list=bool(texts))
+    answers = noting_truncation(answers)
+    if texts:
+        answers = list(answers)
+    # Of an iterator only one of the two is consumed.
+    return Output(answers, (line for one in answers for line in describe(one)))
 
 
 def describe_filled(answer):
