@@ -11,7 +11,7 @@ import numpy as np
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TaskDistillationConfig, TaskTeachingConfig
 from albert_keras.distillation.student import TEACHER_LOGITS, taught_class
-from albert_keras.distillation.warm_start import matched_layers, start_warm
+from albert_keras.distillation.warm_start import check_layers, start_warm
 from albert_keras.formats.loading import ArrayTensors, encoder_digest
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
@@ -145,10 +145,9 @@ def _started(weights: OpenedModel, student: str | AlbertConfig) -> OpenedModel:
     config = student
     if not isinstance(config, AlbertConfig):
         config = AlbertConfig.from_name(config, vocab_size=weights.tokenizer.vocab_size)
-    layers = matched_layers(weights.albert_config, config, str(weights))
+    check_layers(weights.albert_config, config, str(weights))
     model = AlbertForPretraining(config, sentence_head=False, dtype="float32")
-    report = start_warm(weights.tensors, weights.albert_config, model, str(weights), layers)
-    for line in report.lines():
+    for line in start_warm(weights, model).lines():
         logger.info("student: %s", line)
     return dataclasses.replace(
         weights,

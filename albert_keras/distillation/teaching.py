@@ -7,7 +7,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.student import TaughtStudent
-from albert_keras.distillation.warm_start import matched_layers, start_warm
+from albert_keras.distillation.warm_start import check_layers, start_warm
 from albert_keras.formats.loading import encoder_digest
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -57,9 +57,8 @@ class Teaching(Start):
                 f"hidden size. Received: {self._settings.cosine_weight:g}, and the hidden sizes "
                 f"{student.hidden_size} and {theirs.hidden_size}."
             )
-        self._layers: tuple[int, ...] = ()
         if self._settings.warm_start:
-            self._layers = matched_layers(theirs, student, str(teacher))
+            check_layers(theirs, student, str(teacher))
             if theirs.embedding_size == student.embedding_size:
                 self.trained_positions = min(
                     teacher.trained_positions, student.max_position_embeddings
@@ -75,14 +74,7 @@ class Teaching(Start):
         }
 
     def load(self, student):
-        if not self._settings.warm_start:
-            return None
-        return start_warm(
-            self.weights.tensors, self.weights.albert_config, student, str(self), self._layers
-        )
-
-    def __str__(self):
-        return f"the teacher {self.weights} (layers: {', '.join(map(str, self._layers))})"
+        return start_warm(self.weights, student) if self._settings.warm_start else None
 
     def build(self, config, albert_config, skips_padding):
         settings = self._settings

@@ -6,19 +6,15 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.loading import LoadReport
+from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.shape import POSITIONS, PROJECTION, TYPES
 from albert_keras.models.sharing import layer_plan
 from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
 
-_POSITIONS = "bert/embeddings/position_embeddings"
-_TABLES = (
-    "bert/embeddings/word_embeddings",
-    "bert/embeddings/token_type_embeddings",
-    _POSITIONS,
-)
-_NORMALIZATION = "bert/embeddings/LayerNorm/"
-_PROJECTION = "bert/encoder/embedding_hidden_mapping_in/"
+_TABLES = ("bert/embeddings/word_embeddings", TYPES, POSITIONS)
+_NORMALIZATION = "bert/embeddings/LayerNorm"
 _LAYERS = "bert/encoder/transformer/"
 #: What a layer's weights, and what it computes with them, depend on.
 _SHAPE = (
@@ -39,12 +35,8 @@ def layer_map(teacher_layers: int, student_layers: int) -> tuple[int, ...]:
     return tuple(depth * teacher_layers // student_layers for depth in range(student_layers))
 
 
-def matched_layers(teacher: AlbertConfig, student: AlbertConfig, name: str) -> tuple[int, ...]:
-    """Returns the `layer_map` of two models.
-
-    Raises InputError if layers of the teacher, whose `name` is for the message, cannot be used in
-    the student.
-    """
+def check_layers(teacher: AlbertConfig, student: AlbertConfig, name: str) -> None:
+    """Raises InputError if a student cannot use layers of its teacher, whose name is `name`."""
     misfits = [
         f"{field}: {getattr(teacher, field)!r} in the teacher, {getattr(student, field)!r} in the "
         "student"
@@ -58,34 +50,23 @@ def matched_layers(teacher: AlbertConfig, student: AlbertConfig, name: str) -> t
             f"layers:\n  {listing}\nUse another student, or one that does not start from its "
             "teacher: on records with `warm_start=False`, on a task with weights of its own."
         )
-    return layer_map(teacher.num_hidden_layers, student.num_hidden_layers)
 
 
-def start_warm(
-    tensors,
-    config: AlbertConfig,
-    student: AlbertForPretraining,
-    source: str,
-    layers: tuple[int, ...],
-) -> LoadReport:
-    """Copies weights of a teacher to a student.
+def start_warm(teacher: OpenedModel, student: AlbertForPretraining) -> LoadReport:
+    """Copies weights of a teacher to a student, whose layers have the same shape.
 
-    A layer takes the weights of the layer that `layers` names. If several depths of the student
-    share a block, the block takes the weights for the first depth that runs it. Outside the layers,
-    a weight is copied if the teacher has a weight with the same name and shape; of the position
-    embeddings, the positions that both models have are copied. If only the student has factorized
-    embeddings, its narrow tables and its projection start from the best approximation of the
-    teacher's tables, see `factorized`. All other weights keep their initial values.
-
-    Args:
-        tensors: Tensors of the teacher, see `OpenedModel.tensors`.
-        config: AlbertConfig of the teacher.
-        student: AlbertForPretraining.
-        source: Name of the teacher in the report.
-        layers: One of the teacher's layers for each of the student's.
+    The layers are those of `layer_map`. If several depths of the student share a block, the block
+    takes the weights for the first depth that runs it. Outside the layers, a weight is copied if
+    the teacher has a weight with the same name and shape; of the position embeddings, the positions
+    that both models have are copied. If only the student has factorized embeddings, its narrow
+    tables and its projection start from the best approximation of the teacher's tables, see
+    `factorized`. All other weights keep their initial values.
     """
-    names = {id(weight): name for name, weight in weight_names(student).items()}
-    origins = {name: name for name in names.values() if not name.startswith(_LAYERS)}
+    tensors, config = teacher.tensors, teacher.albert_config
+    layers = layer_map(config.num_hidden_layers, student.config.num_hidden_layers)
+    weights = weight_names(student)
+    names = {id(weight): name for name, weight in weights.items()}
+    origins = {name: name for name in weights if not name.startswith(_LAYERS)}
     plan, blocks = layer_plan(config), student.encoder.blocks
     for depth, layer in enumerate(layers):
         for inner in range(config.inner_group_num):
@@ -100,12 +81,11 @@ def start_warm(
     factors = factorized(tensors, config, student.config)
     loaded, new = {}, {}
     offsets = config.position_offset, student.config.position_offset
-    for name, weight in weight_names(student).items():
-        origin, size = origins.get(name), math.prod(weight.shape)
+    for name, weight in weights.items():
         found = factors.get(name)
-        if found is None and origin in tensors.shapes:
-            found = tensors.read(origin)
-        if found is not None and name == _POSITIONS and found.shape[1] == weight.shape[1]:
+        if found is None and origins[name] in tensors.shapes:
+            found = tensors.read(origins[name])
+        if found is not None and name == POSITIONS and found.shape[1] == weight.shape[1]:
             rows, ours = found[offsets[0] :], weight.numpy()
             count = min(len(rows), len(ours) - offsets[1])
             ours[offsets[1] : offsets[1] + count] = rows[:count]
@@ -113,9 +93,10 @@ def start_warm(
         elif found is not None and found.shape == tuple(weight.shape):
             weight.assign(found)
         else:
-            new[name] = size
+            new[name] = math.prod(weight.shape)
             continue
-        loaded[name] = size
+        loaded[name] = math.prod(weight.shape)
+    source = f"the teacher {teacher} (layers: {', '.join(map(str, layers))})"
     return LoadReport(source, loaded=loaded, new=new, unused={})
 
 
@@ -150,6 +131,6 @@ def factorized(tensors, teacher: AlbertConfig, student: AlbertConfig) -> dict[st
     basis = vectors[:, -student.embedding_size :]  # [H, E]
     scale = np.sqrt(teacher.embedding_size / student.embedding_size)
     values = {name: table @ basis for name, table in tables.items()}
-    values[_PROJECTION + "kernel"] = scale * basis.T * tensors.read(_NORMALIZATION + "gamma")
-    values[_PROJECTION + "bias"] = tensors.read(_NORMALIZATION + "beta")
+    values[f"{PROJECTION}/kernel"] = scale * basis.T * tensors.read(f"{_NORMALIZATION}/gamma")
+    values[f"{PROJECTION}/bias"] = tensors.read(f"{_NORMALIZATION}/beta")
     return {name: value.astype("float32") for name, value in values.items()}
