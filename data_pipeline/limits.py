@@ -280,7 +280,7 @@ def parse_yaml(content: str | bytes, name: str) -> Any:
     """
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
-        return yaml.load(text, _Loader)
+        return _Loader(text).get_single_data()
     except RecursionError:
         reason = "it is nested too deeply"
     except yaml.MarkedYAMLError as error:
