@@ -22,7 +22,7 @@ ROWS = (
     ("distillation",),
     ("serving/layout",),
     ("serving/graph", "serving/saved_model", "serving/sample_texts"),
-    ("serving/task_answers", "serving/serve_check"),
+    ("serving/calls", "serving/serve_check"),
     ("serving/predictor", "serving/export"),
     ("serving/publish", "serving/kit", "serving/local"),
     ("serving", "conversion"),

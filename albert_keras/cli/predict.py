@@ -3,7 +3,7 @@
 import itertools
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -143,14 +143,19 @@ def _opened(place):
 def _answer_lines(place, fields, out):
     """Answers the lines of stdin as they arrive."""
     arriving = arriving_lines()  # before TensorFlow is imported
-    from albert_keras.tasks.finetuned import TrainedTask
-    from albert_keras.tasks.predict import answer_stream, collected
+    from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
+    from albert_keras.tasks.predict import answer_stream, answering, collected
 
-    is_export = place.kind == "export"
-    model: Any = _opened(place) if is_export else TrainedTask.open(place, strategy="auto")
-    stream = answer_stream(model.answers, _line_inputs(model.task, arriving, fields))
+    if place.kind == "export":
+        model = _opened(place)
+        task, answer = model.task, model.answers
+    else:
+        run = open_run(place)
+        task = task_of(run)
+        answer = answering(task, open_finetuned(run, strategy="auto"))
+    stream = answer_stream(answer, _line_inputs(task, arriving, fields))
     if out is not None:
-        return _written(collected(model.task, stream, out), out)
+        return _written(collected(task, stream, out), out)
     values = (one.answer for one in stream)
     return Output(values, (describe_answer(one.example, one.answer) for one in stream))
 

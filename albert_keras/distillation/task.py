@@ -16,10 +16,11 @@ from albert_keras.formats.loading import ArrayTensors, encoder_digest
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.row_predictor import RowPredictor
 from albert_keras.models.shape import HEADS
-from albert_keras.tasks.features import Features
+from albert_keras.models.text_rows import Rows, TextRows
 from albert_keras.tasks.finetune import finetune
-from albert_keras.tasks.finetuned import TrainedTask, open_run
+from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
 from albert_keras.tasks.results import FinetuneResult
 from albert_keras.tasks.task_data import Examples, TaskData
 from data_pipeline.errors import InputError
@@ -107,8 +108,7 @@ class TaskTeaching:
                 f"Received: {task.kind}. Fine-tune a distilled model instead."
             )
         teacher = self._weights.path
-        model = TrainedTask.open(teacher)
-        found = model.task
+        found = task_of(open_run(teacher))
         if found.kind != task.kind or tuple(found.labels) != tuple(task.labels):
             raise InputError(
                 f"The teacher `{teacher}` must have the labels of the task, in their order. "
@@ -116,28 +116,28 @@ class TaskTeaching:
                 f"{task.kind} of {', '.join(task.labels) or 'no labels'}."
             )
         logger.info("The teacher `%s` answers the training examples.", teacher)
-        _, outputs = model.compute_outputs(data.train.examples)
-        features = TaughtFeatures(data.train.features, outputs["logits"])
+        model = open_finetuned(teacher)
+        rows = TextRows(model.preprocessor, task.columns(data.train.examples))
+        logits = RowPredictor.of_model(model).predict(rows)["logits"]
         digest = encoder_digest(self._weights.tensors, HEADS["classifier"])
         return data._replace(
-            train=Examples(data.train.examples, features),
+            train=Examples(data.train.examples, TaughtRows(data.train.rows, logits)),
             fingerprints=data.fingerprints
             | {"teacher": str(self._weights), "teacher_digest": digest},
             trainer_class=taught_class(task, self._settings),
         )
 
 
-class TaughtFeatures(Features):
+class TaughtRows(Rows):
     """Rows with the logits of a teacher, float32 [N, C], beside their targets."""
 
-    def __init__(self, features: Features, logits: np.ndarray):
-        self._features, self._logits = features, logits.astype(np.float32)
-        self.lengths, self.max_seq_length = features.lengths, features.max_seq_length
-        self.dropped_tokens, self.weights = features.dropped_tokens, features.weights
-        self.targets = features.targets
+    def __init__(self, rows: Rows, logits: np.ndarray):
+        self._rows, self._logits = rows, logits.astype(np.float32)
+        self.lengths, self.max_seq_length = rows.lengths, rows.max_seq_length
+        self.weights, self.targets = rows.weights, rows.targets
 
     def batch(self, rows, length=None):
-        return self._features.batch(rows, length) | {TEACHER_LOGITS: self._logits[rows]}
+        return self._rows.batch(rows, length) | {TEACHER_LOGITS: self._logits[rows]}
 
 
 def _started(weights: OpenedModel, student: str | AlbertConfig) -> OpenedModel:

@@ -95,7 +95,13 @@ class TextPacker:
 
 
 def truncated_lengths(lengths, room):
-    """Returns the truncated lengths of pairs, as `tasks.pair_features.truncated_lengths`.
+    """Returns the lengths of pairs after truncating the longer text, the second one on a tie.
+
+    The last token is removed each time, so the beginnings remain.
+
+    Source:
+        `_truncate_seq_pair` in google-research/albert, `classifier_utils.py`.
+
 
     Args:
         lengths: int [B, 2]. Tokens of both texts, as in the result.

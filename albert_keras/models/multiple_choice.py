@@ -18,19 +18,23 @@ from albert_keras.layers.text_packing import (
     readable,
     row_slices,
 )
+from albert_keras.models.answers import choice_answers, with_dropped
 from albert_keras.models.labels import class_targets
-from albert_keras.models.preprocessor import TextPreprocessor
+from albert_keras.models.preprocessor import Packed, TextPreprocessor
 from albert_keras.models.task_heads import LinearHead
 from albert_keras.models.text_classifiers import accuracy, class_crossentropy
-from albert_keras.models.text_model import (
-    AlbertForTexts,
-    sequences_of_rows,
-)
+from albert_keras.models.text_model import AlbertForTexts, Tensors, sequences_of_rows
+from data_pipeline.errors import InputError
 from data_pipeline.limits import BYTES_PER_POSITION
 
-#: Blanks in a question, as in `choice_text` of the task.
+#: Blanks in a question: the low line, and those that clean-up turns into one.
 _BLANK = "_"
 _OTHER_BLANKS = "[\ufe33\ufe34\ufe4d-\ufe4f\uff3f]"
+
+
+#: Probabilities that differ by no more are equal, and the first option is chosen: the last digits
+#: depend on what else is computed at the same time.
+EQUALLY_LIKELY = 1e-5
 
 
 @keras.saving.register_keras_serializable("albert_keras")
@@ -65,14 +69,17 @@ class AlbertMultipleChoicePreprocessor(TextPreprocessor):
     ):
         super().__init__(tokenizer, sequence_length, pads_to, **kwargs)
         self.max_qa_length = max_qa_length or min(128, sequence_length // 4)
+        num_special = self.tokenizer.num_special
+        if not 1 <= self.max_qa_length < sequence_length - num_special:
+            raise InputError(
+                f"`max_qa_length` must be at least 1 and less than `sequence_length` - "
+                f"{num_special}. Received: max_qa_length={self.max_qa_length}, "
+                f"sequence_length={sequence_length}."
+            )
 
-    def rows(self, columns: Mapping[str, Any], is_fixed: bool) -> dict[str, tf.Tensor]:
-        return self.sequences(columns, is_fixed)[0]
-
-    def sequences(
-        self, columns: Mapping[str, Any], is_fixed: bool
-    ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-        """Returns the rows, and of each option the tokens that are not in it, int32 [B, C]."""
+    def packed(
+        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
+    ) -> Packed:
         packer = self._packers[is_fixed]
         context, question, options = (columns[name] for name in self.fields)
         if isinstance(options, tf.RaggedTensor):
@@ -97,7 +104,8 @@ class AlbertMultipleChoicePreprocessor(TextPreprocessor):
             name: tf.reshape(ids, [shape[0], shape[1], tf.shape(ids)[1]])
             for name, ids in packed.items()
         }
-        return packed, dropped
+        of_question = tf.maximum(tf.reduce_max(dropped, axis=1), 0)
+        return Packed(packed, {"options": options, "dropped_tokens": of_question})
 
     def _stripped(self, text):
         """Returns the end of texts, up to the byte limit, without surrounding white space."""
@@ -105,9 +113,10 @@ class AlbertMultipleChoicePreprocessor(TextPreprocessor):
         return tf.strings.regex_replace(text, f"^{WHITE_SPACE}+|{WHITE_SPACE}+$", "")
 
     def _filled(self, question, option):
-        """Joins questions and options as `choice_text` of the task, at least the end that is read.
+        """Returns questions with an option in their blanks, or followed by it if they have none.
 
-        Of many blanks, only the last ones are filled, until the text exceeds the byte limit.
+        It is at least the end that is read. Of many blanks, only the last ones are filled, until
+        the text exceeds the byte limit.
         """
         max_bytes = self._packers[True].max_bytes
         question = tf.strings.regex_replace(question, _OTHER_BLANKS, _BLANK)
@@ -149,6 +158,8 @@ class AlbertForMultipleChoice(AlbertForTexts):
     """
 
     preprocessor_class = AlbertMultipleChoicePreprocessor
+    signature = "multiple_choice", {name: name for name in ("context", "question", "options")}
+    ids_shape = (None, None, None)
     usual_length = 512
     usual_loss: Any = staticmethod(class_crossentropy)
     usual_metrics = (accuracy,)
@@ -168,7 +179,36 @@ class AlbertForMultipleChoice(AlbertForTexts):
     def sample_inputs(self) -> dict[str, Any]:
         return super().sample_inputs() | {"options": tf.constant([["a text", "another"]])}
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> np.ndarray:
+    def task_settings(self) -> dict[str, Any] | None:
+        return {"name": "race", "max_qa_length": self.preprocessor.max_qa_length}
+
+    def read_out(self, outputs: Tensors, origin: Any) -> dict[str, tf.Tensor]:
+        """Returns the answers.
+
+        They are `choice` int32 [B], the number of the option from 0; `option` string [B], truncated
+        at its end; `probabilities` float32 [B, C]; and `dropped_tokens` int32 [B], of the option
+        with most of them.
+        """
+        probabilities = self.predictions(outputs)
+        best = tf.reduce_max(probabilities, axis=1, keepdims=True)
+        choice = tf.argmax(probabilities >= best - EQUALLY_LIKELY, axis=1, output_type=tf.int32)
+        chosen = tf.gather(origin["options"], choice, batch_dims=1)
+        return {
+            "choice": choice,
+            "option": readable(chosen, self.preprocessor.max_bytes),
+            "probabilities": probabilities,
+            "dropped_tokens": origin["dropped_tokens"],
+        }
+
+    @classmethod
+    def answers_of(cls, arrays: Mapping[str, np.ndarray], columns: Mapping[str, list]) -> list[Any]:
+        values, choices = arrays["probabilities"].tolist(), arrays["choice"].tolist()
+        answers = choice_answers(columns["id"], columns["options"], values, choices)
+        return with_dropped(answers, arrays)
+
+    @classmethod
+    def targets_of(
+        cls, labels: Any, columns: Mapping[str, Any], names: Any = (), are_shares: bool = True
+    ) -> np.ndarray:
         count = max(map(len, columns["options"]), default=0)
-        names = list(map(str, range(count)))
-        return class_targets(labels, names, are_shares=self.has_usual_loss)
+        return class_targets(labels, list(map(str, range(count))), are_shares=are_shares)

@@ -3,24 +3,38 @@
 import base64
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
 import tensorflow as tf
 
 from albert_keras.keras_versions import any_inputs, export_along, take_any_inputs
-from albert_keras.layers.text_packing import TextPacker, readable
+from albert_keras.layers.text_packing import TextPacker, num_tokens_of, readable
 from albert_keras.models.presets import open_tokenizer
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
 from data_pipeline.tokenizers.tokenization import MODELS, Tokenizer
 
 
+class Packed(NamedTuple):
+    """The rows of B examples.
+
+    Attributes:
+        rows: dict of tensors [W, ...]. The features of the rows; W is B, unless long texts take
+            several rows.
+        origin: Tensors that `read_out` of a model needs beside the outputs for the rows: what
+            belongs to the examples, such as their "dropped_tokens", int32 [B].
+    """
+
+    rows: dict[str, Any]
+    origin: Any
+
+
 class TextPreprocessor(keras.layers.Layer):
     """Base of the layers that turn texts into the inputs of a model, and of nothing else.
 
-    Arguments are those of `AlbertPreprocessor`. A subclass defines `rows`.
+    Arguments are those of `AlbertPreprocessor`. A subclass defines `packed`.
     """
 
     #: Names of the texts of an example, in the order in which they are given.
@@ -112,20 +126,43 @@ class TextPreprocessor(keras.layers.Layer):
                 f"no `{missing[0]}`."
             )
 
-    def rows(self, columns: Mapping[str, Any], is_fixed: bool) -> dict[str, tf.Tensor]:
+    def packed(
+        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
+    ) -> Packed:
         """Builds the rows of examples.
-
-        A layer that uses windows also takes `targets`, what is to be learned from each example and
-        its "sample_weight", [B, ...] by name, which it turns into those of its rows.
 
         Args:
             columns: As returned by `columns`.
             is_fixed: Whether all rows have S tokens; otherwise as many as the next bucket.
-
-        Returns:
-            dict of [B, ...], or of as many rows as there are windows.
+            targets: What is to be learned from each example and its "sample_weight", [B, ...] by
+                name, which a layer that uses windows turns into those of its rows.
         """
         raise NotImplementedError
+
+    def rows(
+        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
+    ) -> dict[str, tf.Tensor]:
+        """Returns the rows alone, a dict of [W, ...]; arguments as of `packed`."""
+        return self.packed(columns, is_fixed, targets).rows
+
+    def sequences(self, columns: Mapping[str, Any], is_fixed: bool) -> Packed:
+        """Returns one sequence for each example, [B, S], which shows how a model reads it.
+
+        By default it is that of a single text, "text".
+        """
+        ids = self.ids(columns["text"])
+        packed = self._packers[is_fixed].pack(ids)
+        num_tokens = num_tokens_of(columns["text"], ids, self.max_bytes)
+        return Packed(packed, self._dropped(packed, num_tokens))
+
+    @property
+    def max_bytes(self) -> int:
+        """Bytes of a text that are read."""
+        return self._packers[True].max_bytes
+
+    def _dropped(self, packed, num_tokens):
+        """Returns the tokens that are in no sequence, as `origin` of Packed."""
+        return {"dropped_tokens": self._packers[True].num_dropped(packed, num_tokens)}
 
     def packer(self, is_fixed: bool) -> TextPacker:
         """Returns what packs the ids of texts; `is_fixed` as in `rows`."""
@@ -133,7 +170,7 @@ class TextPreprocessor(keras.layers.Layer):
 
     def ids(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Returns the ids of that part of texts, string [B], that is read: ragged [B, None]."""
-        return self.graph_tokenizer(readable(texts, self._packers[True].max_bytes))
+        return self.graph_tokenizer(readable(texts, self.max_bytes))
 
     def detokenize(self, ids: Any) -> Any:
         """Returns the text of ids, without [CLS], [SEP] and padding.
@@ -214,9 +251,17 @@ class AlbertPreprocessor(TextPreprocessor):
             }
         return {name: value[0] for name, value in packed.items()} if _is_scalar(texts) else packed
 
-    def rows(self, columns: Mapping[str, Any], is_fixed: bool) -> dict[str, tf.Tensor]:
-        pair = self.ids(columns["pair"]) if "pair" in columns else None
-        return self._packers[is_fixed].pack(self.ids(columns["text"]), pair, drops_empty=True)
+    def packed(
+        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
+    ) -> Packed:
+        texts = [columns[name] for name in ("text", "pair") if name in columns]
+        ids = [self.ids(text) for text in texts]
+        second = ids[1] if len(ids) > 1 else None
+        packed = self._packers[is_fixed].pack(ids[0], second, drops_empty=True)
+        counts = [num_tokens_of(*one, self.max_bytes) for one in zip(texts, ids, strict=True)]
+        return Packed(packed, self._dropped(packed, tf.add_n(counts)))
+
+    sequences = packed
 
 
 def tokenizer_config(tokenizer: Tokenizer) -> dict[str, Any]:

@@ -5,7 +5,6 @@ answers of a task builds models. So this module imports the others, and only whe
 """
 
 import inspect
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,15 +81,6 @@ def open_text_model(
     if load_weights:
         weights.load(model)
     return model
-
-
-def answers_of(model: Any, columns: Mapping[str, list], batch_size: int) -> list[Any]:
-    """Returns the named answers of a text model to examples, see `AlbertForTexts.answer`."""
-    from albert_keras.tasks.finetuned import TrainedTask
-
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-    trained = TrainedTask.of_model(model)
-    return trained.answers(trained.task.typed_examples(rows), batch_size)
 
 
 def _has_labels(model, labels):

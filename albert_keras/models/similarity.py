@@ -9,10 +9,11 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.rows import token_mask
+from albert_keras.models.answers import scores_answers, with_dropped
 from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.labels import numbers_of
 from albert_keras.models.pooling import Pooling
-from albert_keras.models.preprocessor import TextPreprocessor
+from albert_keras.models.preprocessor import Packed, TextPreprocessor
 from albert_keras.models.text_model import (
     AlbertForTexts,
     Losses,
@@ -42,10 +43,14 @@ class AlbertSimilarityPreprocessor(TextPreprocessor):
 
     fields = ("text", "pair")
 
-    def rows(self, columns: Mapping[str, Any], is_fixed: bool) -> dict[str, tf.Tensor]:
+    def packed(
+        self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
+    ) -> Packed:
         both = tf.reshape(tf.stack([columns["text"], columns["pair"]], axis=1), [-1])
-        packed = self._packers[is_fixed].pack(self.ids(both))
-        return {name: tf.reshape(ids, [-1, 2, tf.shape(ids)[1]]) for name, ids in packed.items()}
+        packed, origin = self.sequences({"text": both}, is_fixed)
+        dropped = tf.reduce_sum(tf.reshape(origin["dropped_tokens"], [-1, 2]), axis=1)
+        rows = {name: tf.reshape(ids, [-1, 2, tf.shape(ids)[1]]) for name, ids in packed.items()}
+        return Packed(rows, {"dropped_tokens": dropped})
 
 
 @keras.saving.register_keras_serializable("albert_keras")
@@ -141,6 +146,9 @@ class AlbertForSimilarity(AlbertForTexts):
     """
 
     preprocessor_class = AlbertSimilarityPreprocessor
+    signature = "text_pair", {"first": "text", "second": "pair"}
+    example_method = "regress"
+    ids_shape = (None, 2, None)
     has_accuracy = needs_labels = False
     usual_loss = staticmethod(pair_loss)
     usual_metrics = None
@@ -215,7 +223,23 @@ class AlbertForSimilarity(AlbertForTexts):
     def sample_inputs(self) -> dict[str, Any]:
         return {name: tf.constant(["text"]) for name in self.text_names}
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> np.ndarray:
+    def task_settings(self) -> dict[str, Any] | None:
+        columns = {name: name for name in ("text", "pair", "label")}
+        return columns | {"name": "similarity", "pooling": self.head.pooling}
+
+    def read_out(self, outputs: Tensors, origin: Any) -> dict[str, tf.Tensor]:
+        """Returns `score` float32 [B], the cosine, and `dropped_tokens` int32 [B] of both texts."""
+        return {"score": tf.cast(outputs["cosine"], tf.float32), **origin}
+
+    @classmethod
+    def answers_of(cls, arrays: Mapping[str, np.ndarray], columns: Mapping[str, list]) -> list[Any]:
+        answers = scores_answers(columns["id"], (), arrays["score"][:, None])
+        return with_dropped(answers, arrays)
+
+    @classmethod
+    def targets_of(
+        cls, labels: Any, columns: Mapping[str, Any], names: Any = (), are_shares: bool = True
+    ) -> np.ndarray:
         return numbers_of(labels, 1)
 
     def no_targets(self, count: int) -> np.ndarray:

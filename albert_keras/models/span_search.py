@@ -1,12 +1,13 @@
 """The best spans of passages, from what a model says of their windows."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import WHITE_SPACE
-from albert_keras.models.windows import compute_in_parts, max_context
+from albert_keras.models.windows import max_context
+from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.offsets import AlignedTexts
 
 _IMPOSSIBLE = -1e300  # score of a span that cannot be an answer
@@ -24,7 +25,6 @@ class Windows(NamedTuple):
         rows, offsets, lengths: int64 [W]. The passage of each window, in ascending order, its first
             token, and the number of tokens.
         begins: int64 [W]. Position of the first token of the passage in the row.
-        packed: dict of int32 [W, S].
         dropped: int64 [B]. Tokens of both texts that are in no window.
     """
 
@@ -34,41 +34,83 @@ class Windows(NamedTuple):
     offsets: tf.Tensor
     lengths: tf.Tensor
     begins: tf.Tensor
-    packed: dict[str, tf.Tensor]
     dropped: tf.Tensor
 
     def may_start(self) -> tf.Tensor:
-        """Returns the positions where no other window shows more context: bool [W, S]."""
-        width = tf.shape(self.packed["input_ids"])[1]
-        positions = tf.range(width, dtype=tf.int64) - self.begins[:, None]
+        """Returns the positions where no other window shows more context: bool [W, S].
+
+        S is that of the longest window, without the last token.
+        """
+        width = tf.maximum(tf.reduce_max(self.begins + self.lengths), 1)
+        positions = tf.range(width) - self.begins[:, None]
         firsts = tf.gather(self.aligned.ids.row_starts(), self.rows) + self.offsets
         return max_context(positions, self.lengths, firsts)
 
+    def positions_of(self, begin: tf.Tensor, end: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Returns where answers are in the windows, as a model learns them.
+
+        Args:
+            begin, end: int64 [B]. The first character of each answer, and one more than the last;
+                0 and 0 for none.
+
+        Returns:
+            dict of int32 [W]: "start_positions" and "end_positions", 0 unless all of the answer is
+            in the window, and "is_impossible", 1 for these.
+
+        Raises:
+            InputError: If nothing of an answer remains after clean-up.
+        """
+        begin, end = begin[:, None], end[:, None]
+        # The first and the last token that overlap the characters.
+        first = tf.reduce_sum(tf.cast(self.aligned.ends <= begin, tf.int64), axis=1)
+        last = tf.reduce_sum(tf.cast(self.aligned.starts < end, tf.int64), axis=1) - 1
+        size = tf.strings.length(self.context, "UTF8_CHAR")  # of what is read
+        is_given = (end[:, 0] > begin[:, 0]) & (begin[:, 0] < tf.cast(size, tf.int64))
+        has_answer = is_given & (first <= last)
+        if tf.executing_eagerly() and tf.reduce_any(is_given & ~has_answer):
+            at = int(tf.argmax(is_given & ~has_answer))
+            text = tf.strings.substr(
+                self.context[at], begin[at, 0], end[at, 0] - begin[at, 0], "UTF8_CHAR"
+            )
+            raise InputError(
+                "An answer must contain text that remains after clean-up. "
+                f"Received: {text.numpy().decode(errors='replace')!r}."
+            )
+        first, last = (tf.gather(each, self.rows) for each in (first, last))
+        stops = self.offsets + self.lengths
+        is_inside = tf.gather(has_answer, self.rows) & (first >= self.offsets) & (last < stops)
+        shift = self.begins - self.offsets
+        starts, ends = (tf.where(is_inside, each + shift, 0) for each in (first, last))
+        return {
+            "start_positions": tf.cast(starts, tf.int32),
+            "end_positions": tf.cast(ends, tf.int32),
+            "is_impossible": tf.cast(ends == 0, tf.int32),
+        }
+
 
 class SpanSearch:
-    """Finds the best spans in windows from the outputs of a model.
+    """Finds the best spans in windows from the outputs of a model for them.
 
     Args:
-        outputs_of: callable. Takes rows, with "p_mask", and returns the outputs of the model.
         can_be_none: Whether a question may have no answer.
         n_best: Number of candidates.
         max_answer_length: Largest number of tokens of an answer.
     """
 
-    def __init__(
-        self,
-        outputs_of: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]],
-        can_be_none: bool,
-        n_best: int,
-        max_answer_length: int,
-    ):
-        self._outputs_of, self._has_null = outputs_of, can_be_none
-        self._n_best, self._longest = n_best, max_answer_length
+    def __init__(self, can_be_none: bool, n_best: int, max_answer_length: int):
+        self._has_null, self._n_best, self._longest = can_be_none, n_best, max_answer_length
         # Twice as many, since a text counts once however often it is in the context.
         self._num_spans = 2 * n_best
 
-    def answers(self, windows: Windows, null_threshold: float = 0.0) -> dict[str, tf.Tensor]:
+    def answers(
+        self, windows: Windows, outputs: Mapping[str, tf.Tensor], null_threshold: float = 0.0
+    ) -> dict[str, tf.Tensor]:
         """Finds the answers in all windows of the part of the context that is read.
+
+        Args:
+            windows: W of them.
+            outputs: As of `outputs_of` of the model, [W, ...] by name.
+            null_threshold: The `null_score` from which a question has no answer.
 
         Returns:
             dict. `answer` string [B], "" for none; `start` and `end` int32 [B], its first character
@@ -83,8 +125,8 @@ class SpanSearch:
             first, -1 and -2e6 where there are fewer.
         """
         rows, offsets, begins = windows.rows, windows.offsets, windows.begins
-        (scores, starts, ends, start_scores, end_scores), null_logits = self._best(
-            windows.packed, windows.may_start(), begins, begins + windows.lengths
+        scores, starts, ends, start_scores, end_scores = self._best_of_outputs(
+            outputs, windows.may_start(), begins, begins + windows.lengths
         )
         starts, ends = (
             tf.cast(edges, tf.int64) - (begins - offsets)[:, None] for edges in (starts, ends)
@@ -108,8 +150,8 @@ class SpanSearch:
             "nbest_start_scores": tf.where(is_span, start_scores, _NO_SPAN / 2),
             "nbest_end_scores": tf.where(is_span, end_scores, _NO_SPAN / 2),
         }
-        if null_logits is not None:
-            null_scores = tf.math.unsorted_segment_min(null_logits, rows, batch)
+        if self._has_null:
+            null_scores = tf.math.unsorted_segment_min(outputs["null_logits"], rows, batch)
             has_window = windows.aligned.ids.row_lengths() > 0
             null_scores = tf.where(has_window, null_scores, _NO_WINDOW)
             is_answer &= null_scores < null_threshold
@@ -119,24 +161,12 @@ class SpanSearch:
             answers[name] = tf.where(is_answer, edges[:, 0], -1)
         return answers
 
-    def _best(self, packed, *more):
-        """Returns the best K spans of each window, computed for a few windows at a time.
-
-        These are a list of score (float64, `_IMPOSSIBLE` for no span), start and end position
-        (int64), start and end score (float32), all [W, K]; and null logits [W] or None.
-        """
-        types = (tf.float64, tf.int64, tf.int64, tf.float32, tf.float32)
-        specs = [tf.TensorSpec([None, None], dtype) for dtype in types]
-        specs += [tf.TensorSpec([None], tf.float32)] * self._has_null
-
-        def best(packed, *more):
-            outputs = self._outputs_of(packed | {"p_mask": answer_mask(packed)})
-            return self._best_of_outputs(outputs, *more)
-
-        found = compute_in_parts(best, specs, packed, *more)
-        return found[: len(types)], found[-1] if self._has_null else None
-
     def _best_of_outputs(self, outputs, may_start, begins, stops):
+        """Returns the best K spans of each window.
+
+        They are score (float64, `_IMPOSSIBLE` for no span), start and end position (int64), start
+        and end score (float32), all [W, K].
+        """
         starts, ends, start_scores, end_scores = self._candidates(outputs)  # [W, spans]
         is_valid = (starts >= begins[:, None]) & (ends >= starts) & (ends < stops[:, None])
         is_valid &= (starts < stops[:, None]) & (ends - starts < self._longest)
@@ -147,12 +177,11 @@ class SpanSearch:
         count = min(self._num_spans, starts.shape[1])
         scores, best = tf.math.top_k(scores, count)  # the first of equal ones
         values = (starts, ends, start_scores, end_scores)
-        found = [scores, *(tf.gather(one, best, batch_dims=1) for one in values)]
-        return [*found, outputs["null_logits"]] if self._has_null else found
+        return [scores, *(tf.gather(one, best, batch_dims=1) for one in values)]
 
     def _candidates(self, outputs):
-        """Returns starts and ends, int64, and their scores, float32, all [W, spans], in the order
-        of `decode`."""
+        """Returns starts and ends, int64, and their scores, float32, all [W, spans], the
+        ends of the first start first."""
         if self._has_null:
             ends, end_scores = outputs["end_indices"], outputs["end_log_probs"]
             per_start = ends.shape[1] // outputs["start_indices"].shape[1]

@@ -12,10 +12,11 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.text_packing import num_tokens_of, readable, row_slices
+from albert_keras.models.answers import span_answers, with_dropped
 from albert_keras.models.labels import answer_edges
-from albert_keras.models.preprocessor import TextPreprocessor
+from albert_keras.models.preprocessor import Packed, TextPreprocessor
 from albert_keras.models.span_search import SpanSearch, Windows, answer_mask
-from albert_keras.models.task_heads import SpansHead, SpansOrNoneHead
+from albert_keras.models.task_heads import NUM_ENDS, NUM_STARTS, SpansHead, SpansOrNoneHead
 from albert_keras.models.text_model import AlbertForTexts, Losses, Tensors, of_classes
 from albert_keras.models.windows import lay_out_windows
 from data_pipeline.errors import InputError
@@ -83,35 +84,42 @@ class AlbertSpansPreprocessor(TextPreprocessor):
         self.doc_stride = doc_stride
         check_room(sequence_length, self.max_query_length, self.tokenizer.num_special)
 
-    def rows(
+    def packed(
         self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
-    ) -> dict[str, tf.Tensor]:
-        windows = self.windows(columns["context"], columns["question"], is_fixed)
-        packed = windows.packed | {"p_mask": answer_mask(windows.packed)}
+    ) -> Packed:
+        """Builds the windows of questions, with the Windows as "windows" of `origin`.
+
+        In training, a window that does not contain the whole answer has [CLS] as its answer.
+
+        Raises:
+            InputError: If nothing of an answer remains after clean-up.
+        """
+        windows, packed = self.windows(columns["context"], columns["question"], is_fixed)
+        packed |= {"p_mask": answer_mask(packed)}
         targets = dict(targets or {})
         if "sample_weight" in targets:
             packed["sample_weight"] = tf.gather(targets["sample_weight"], windows.rows)
-        if "begin" not in targets:
-            return packed
-        # Of characters to before `end`, the first and the last token that overlap them.
-        aligned, begin, end = windows.aligned, targets["begin"], targets["end"]
-        begin, end = (tf.cast(edge, tf.int64)[:, None] for edge in (begin, end))
-        first = tf.reduce_sum(tf.cast(aligned.ends <= begin, tf.int64), axis=1)
-        last = tf.reduce_sum(tf.cast(aligned.starts < end, tf.int64), axis=1) - 1
-        rows, has_answer = windows.rows, (first <= last) & (end[:, 0] > begin[:, 0])
-        first, last = (tf.gather(each, rows) for each in (first, last))
-        stops = windows.offsets + windows.lengths
-        is_inside = tf.gather(has_answer, rows) & (first >= windows.offsets) & (last < stops)
-        shift = windows.begins - windows.offsets
-        starts, ends = (tf.where(is_inside, each + shift, 0) for each in (first, last))
-        return packed | {
-            "start_positions": tf.cast(starts, tf.int32),
-            "end_positions": tf.cast(ends, tf.int32),
-            "is_impossible": tf.cast(ends == 0, tf.int32),
-        }
+        if "begin" in targets:
+            begin, end = (tf.cast(targets[edge], tf.int64) for edge in ("begin", "end"))
+            packed |= windows.positions_of(begin, end)
+        dropped = tf.cast(windows.dropped, tf.int32)
+        return Packed(packed, {"windows": windows, "dropped_tokens": dropped})
 
-    def windows(self, context: Any, question: Any, is_fixed: bool = False) -> Windows:
-        """Returns the Windows of passages and questions, string [B]."""
+    def sequences(self, columns: Mapping[str, Any], is_fixed: bool) -> Packed:
+        packer = self._packers[is_fixed]
+        texts = [columns["question"], columns["context"]]
+        question, context = ids = [self.ids(text) for text in texts]
+        counts = [num_tokens_of(*one, self.max_bytes) for one in zip(texts, ids, strict=True)]
+        question = question[:, : self.max_query_length]
+        room = packer.max_seq_length - packer.num_special - question.row_lengths()
+        lengths = tf.minimum(context.row_lengths(), room)
+        packed = packer.join(question, row_slices(context, 0, lengths))
+        return Packed(packed, self._dropped(packed, tf.add_n(counts)))
+
+    def windows(
+        self, context: Any, question: Any, is_fixed: bool = False
+    ) -> tuple[Windows, dict[str, tf.Tensor]]:
+        """Returns the Windows of passages and questions, string [B], and their rows."""
         packer = self._packers[is_fixed]
         context_bytes = LONG_TEXT_FACTOR * packer.max_bytes
         whole_context, context = context, readable(context, context_bytes)
@@ -130,7 +138,7 @@ class AlbertSpansPreprocessor(TextPreprocessor):
             row_slices(aligned.ids, offsets, lengths, rows),
         )
         begins = query_lengths + 1 + packer.pair_separators
-        return Windows(context, aligned, rows, offsets, lengths, begins, packed, dropped)
+        return Windows(context, aligned, rows, offsets, lengths, begins, dropped), packed
 
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
@@ -169,6 +177,8 @@ class AlbertForSpans(AlbertForTexts):
     """
 
     preprocessor_class = AlbertSpansPreprocessor
+    signature = "question_answering", {"question": "question", "context": "context"}
+    has_pair_in_one = True
     usual_length = 384
     #: "accuracy" is below, because both edges must be right.
     usual_metrics = None
@@ -197,22 +207,45 @@ class AlbertForSpans(AlbertForTexts):
 
     def _outputs(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)
+        if self.can_be_none and "p_mask" not in inputs:
+            inputs = {**inputs, "p_mask": answer_mask(inputs)}
         return self.head(hidden, inputs, dropout_seed, training=training)
 
     def predictions(self, outputs: Tensors) -> Any:
         return outputs
 
+    def output_specs(self) -> dict[str, tf.TensorSpec]:
+        if not self.can_be_none:
+            logits = tf.TensorSpec([None, None], tf.float32)
+            return {"start_logits": logits, "end_logits": logits}
+        starts, ends = NUM_STARTS, NUM_STARTS * NUM_ENDS
+        return {
+            "null_logits": tf.TensorSpec([None], tf.float32),
+            "start_log_probs": tf.TensorSpec([None, starts], tf.float32),
+            "start_indices": tf.TensorSpec([None, starts], tf.int32),
+            "end_log_probs": tf.TensorSpec([None, ends], tf.float32),
+            "end_indices": tf.TensorSpec([None, ends], tf.int32),
+        }
+
     def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
-        windows = self.preprocessor.windows(
-            columns["context"], columns["question"], self.needs_fixed_length
-        )
-        search = SpanSearch(
-            lambda rows: self.outputs_of(rows, training),
-            self.can_be_none,
-            self.n_best,
-            self.max_answer_length,
-        )
-        return search.answers(windows, self.thresholds.get("null_threshold", 0.0))
+        return self.read_out(*self.outputs_of_texts(columns, training))
+
+    def task_settings(self) -> dict[str, Any] | None:
+        of_model = {name: getattr(self, name) for name in ("n_best", "max_answer_length")}
+        names = ("max_query_length", "doc_stride")
+        of_rows = {name: getattr(self.preprocessor, name) for name in names}
+        return {"name": "squad2" if self.can_be_none else "squad1"} | of_model | of_rows
+
+    def read_out(self, outputs: Tensors, origin: Any) -> dict[str, tf.Tensor]:
+        """Returns the answers, see `SpanSearch.answers`."""
+        search = SpanSearch(self.can_be_none, self.n_best, self.max_answer_length)
+        threshold = self.thresholds.get("null_threshold", 0.0)
+        return search.answers(origin["windows"], outputs, threshold)
+
+    @classmethod
+    def answers_of(cls, arrays: Mapping[str, np.ndarray], columns: Mapping[str, list]) -> list[Any]:
+        answers = span_answers(columns["id"], columns["context"], arrays)
+        return with_dropped(answers, arrays)
 
     def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the mean of the cross-entropies of start and end, and 1 where both are right.
@@ -231,9 +264,22 @@ class AlbertForSpans(AlbertForTexts):
             losses += tf.nn.sigmoid_cross_entropy_with_logits(labels, logits) / 2
         return losses, is_right
 
-    def targets(self, labels: list[Any], columns: Mapping[str, list]) -> dict[str, np.ndarray]:
+    def targets(self, labels: list[Any], columns: Mapping[str, list]) -> Any:
+        targets = super().targets(labels, columns)
+        if not self.can_be_none and not all(targets["end"]):
+            at = int(np.argmin(targets["end"]))
+            raise InputError(
+                f"Label {at + 1} of {len(labels)}: every question must have an answer. Received: "
+                "none."
+            )
+        return targets
+
+    @classmethod
+    def targets_of(
+        cls, labels: Any, columns: Mapping[str, Any], names: Any = (), are_shares: bool = True
+    ) -> dict[str, np.ndarray]:
         edges = [
-            self._edges_of(context, answer, f"Label {at + 1} of {len(labels)}")
+            _edges_of(context, answer, f"Label {at + 1} of {len(labels)}")
             for at, (context, answer) in enumerate(zip(columns["context"], labels, strict=False))
         ]
         begin, end = np.array(edges, np.int64).reshape(-1, 2).T
@@ -275,25 +321,22 @@ class AlbertForSpans(AlbertForTexts):
             self._accuracy.update_state(found[0] * found[1])
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
-    def _edges_of(self, context, answer, where):
-        """Returns the first character of an answer and one more than its last; 0, 0 for none.
-
-        An answer is a text, a dict as in SQuAD, or None; or a list of these, of which the first
-        counts.
-        """
-        if isinstance(answer, list):
-            answer = answer[0] if answer else None
-        try:
-            edges = answer_edges(answer, context)
-        except InputError as error:
-            raise InputError(f"{where}: {error}") from error
-        if edges is None and not self.can_be_none:
-            raise InputError(f"{where}: every question must have an answer. Received: none.")
-        return edges or (0, 0)
-
     def get_config(self) -> dict[str, Any]:
         usual = {"n_best": 20, "max_answer_length": 30}
         changed = {
             name: getattr(self, name) for name, at in usual.items() if getattr(self, name) != at
         }
         return super().get_config() | {"can_be_none": self.can_be_none} | changed
+
+
+def _edges_of(context, answer, where):
+    """Returns the first character of an answer and one more than its last; 0, 0 for none.
+
+    An answer is a text, a dict as in SQuAD, or None; or a list of these, of which the first counts.
+    """
+    if isinstance(answer, list):
+        answer = answer[0] if answer else None
+    try:
+        return answer_edges(answer, context) or (0, 0)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error

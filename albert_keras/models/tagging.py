@@ -7,12 +7,19 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.layers.text_packing import WHITE_SPACE, readable, row_slices, unread
+from albert_keras.layers.text_packing import (
+    WHITE_SPACE,
+    num_tokens_of,
+    readable,
+    row_slices,
+    unread,
+)
+from albert_keras.models.answers import TagAnswer
 from albert_keras.models.labels import label_ids
-from albert_keras.models.preprocessor import TextPreprocessor, strings_of
+from albert_keras.models.preprocessor import Packed, TextPreprocessor, strings_of
 from albert_keras.models.text_classifiers import LabelsModel, accuracy
 from albert_keras.models.text_model import Losses, Tensors, of_classes
-from albert_keras.models.windows import compute_in_parts, lay_out_windows, max_context
+from albert_keras.models.windows import lay_out_windows, max_context
 from data_pipeline.config import WordSplit
 from data_pipeline.errors import InputError
 from data_pipeline.limits import LONG_TEXT_FACTOR
@@ -61,7 +68,7 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
     @property
     def max_bytes(self) -> int:
         """Bytes of a text that are read."""
-        return LONG_TEXT_FACTOR * self._packers[True].max_bytes
+        return LONG_TEXT_FACTOR * super().max_bytes
 
     def columns(self, inputs: Any) -> dict[str, Any]:
         if isinstance(inputs, Mapping) and len(inputs) == 1 and {*inputs} <= {"text", "words"}:
@@ -76,26 +83,37 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
             return {"words": words_of(texts)}
         return {"text": texts}
 
-    def rows(
+    def packed(
         self, columns: Mapping[str, Any], is_fixed: bool, targets: Mapping[str, Any] | None = None
-    ) -> dict[str, tf.Tensor]:
+    ) -> Packed:
         words, word_ids = self.words(columns)
         packed, places, examples = self.windows(word_ids, is_fixed)
         word_mask = tf.zeros(tf.shape(packed["input_ids"], tf.int64), tf.int32)
         firsts = tf.ones_like(places[:, 0], tf.int32)
         packed["word_mask"] = tf.tensor_scatter_nd_update(word_mask, places, firsts)
+        dropped = tf.zeros(tf.shape(words)[:1], tf.int32)
+        if "text" in columns:
+            dropped = self.num_dropped_words(columns["text"])
+        origin = {"words": words, "places": places, "dropped_words": dropped}
         targets = dict(targets or {})
         if "sample_weight" in targets:
             packed["sample_weight"] = tf.gather(targets["sample_weight"], examples)
-        if "tag_ids" not in targets:
-            return packed
-        tags = targets["tag_ids"]  # ragged int32 [B, words]
-        tf.debugging.assert_equal(
-            tags.row_lengths(), words.row_lengths(), "There must be a tag for each word of a text."
-        )
-        tag_ids = tf.fill(tf.shape(packed["input_ids"], tf.int64), NOT_SCORED)
-        packed["tag_ids"] = tf.tensor_scatter_nd_update(tag_ids, places, tags.flat_values)
-        return packed
+        if "tag_ids" in targets:
+            tags = targets["tag_ids"]  # ragged int32 [B, words]
+            tf.debugging.assert_equal(
+                tags.row_lengths(),
+                words.row_lengths(),
+                "There must be a tag for each word of a text.",
+            )
+            tag_ids = tf.fill(tf.shape(packed["input_ids"], tf.int64), NOT_SCORED)
+            packed["tag_ids"] = tf.tensor_scatter_nd_update(tag_ids, places, tags.flat_values)
+        return Packed(packed, origin)
+
+    def sequences(self, columns: Mapping[str, Any], is_fixed: bool) -> Packed:
+        ids = self.words(columns)[1].merge_dims(1, 2)
+        packed = self._packers[is_fixed].pack(ids)
+        num_tokens = num_tokens_of(columns["text"], ids, self.max_bytes)
+        return Packed(packed, self._dropped(packed, num_tokens))
 
     def words(self, columns: Mapping[str, Any]) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Returns the words of texts, ragged string [B, None], and their ids [B, None, None].
@@ -183,7 +201,7 @@ class AlbertForTagging(LabelsModel):
     """
 
     preprocessor_class = AlbertTaggingPreprocessor
-
+    signature = "tags", {"text": "text"}
     usual_loss = "sparse_categorical_crossentropy"
     usual_metrics = (accuracy,)
 
@@ -214,14 +232,56 @@ class AlbertForTagging(LabelsModel):
         return super().compute_metrics(x, y, y_pred, _of_positions(sample_weight))
 
     def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
-        words, word_ids = self.preprocessor.words(columns)
-        packed, places, _ = self.preprocessor.windows(word_ids, self.needs_fixed_length)
-        [probabilities] = compute_in_parts(
-            lambda rows: [self.predictions(self.outputs_of(rows, training))],
-            [tf.TensorSpec([None, None, self.num_labels], tf.float32)],
-            packed,
-        )
-        return words.with_flat_values(tf.gather_nd(probabilities, places))
+        outputs, origin = self.outputs_of_texts(columns, training)
+        probabilities = super().predictions(outputs)
+        return origin["words"].with_flat_values(tf.gather_nd(probabilities, origin["places"]))
+
+    def output_specs(self) -> dict[str, tf.TensorSpec]:
+        return {"logits": tf.TensorSpec([None, None, self.num_labels], tf.float32)}
+
+    def task_settings(self) -> dict[str, Any] | None:
+        split = self.preprocessor.word_split
+        return {"name": "tagging", "word_split": split, "labels": self.label_names}
+
+    def read_out(self, outputs: Tensors, origin: Any) -> dict[str, tf.Tensor]:
+        """Returns the answers.
+
+        They are `words` and `tags` string and `probability` float32 [B, W], padded with "" and 0,
+        and `dropped_words` int32 [B], the words beyond the part of a text that is read, which are
+        missing in `words`. A word has the tag of the window that shows most context around its
+        first token; only the part that is read of a word at the end is tagged.
+        """
+        words = origin["words"]
+        of_words = tf.gather_nd(super().predictions(outputs), origin["places"])  # [all words, T]
+        names = tf.gather(tf.constant(self.label_names), tf.argmax(of_words, axis=-1))
+        probability = words.with_flat_values(tf.reduce_max(of_words, axis=-1))
+        return {
+            "words": words.to_tensor(""),
+            "tags": words.with_flat_values(names).to_tensor(""),
+            "probability": probability.to_tensor(0.0),
+            "dropped_words": origin["dropped_words"],
+        }
+
+    @classmethod
+    def answers_of(cls, arrays: Mapping[str, np.ndarray], columns: Mapping[str, list]) -> list[Any]:
+        """Returns a TagAnswer for each text; words that were given are in it as they were given."""
+        answers = []
+        given = columns.get("words") or [None] * len(columns["id"])
+        for at, (id, words) in enumerate(zip(columns["id"], given, strict=True)):
+            tags = [tag.decode() for tag in arrays["tags"][at] if tag]
+            if words is None:
+                found = arrays["words"][at][: len(tags)]
+                words = [word.decode("utf-8", "replace") for word in found]
+            answers.append(
+                TagAnswer(
+                    id,
+                    tuple(words[: len(tags)]),
+                    tuple(tags),
+                    tuple(arrays["probability"][at][: len(tags)].tolist()),
+                    int(arrays["dropped_words"][at]),
+                )
+            )
+        return answers
 
     def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the cross-entropies of the tags of all positions, and 1 where they are right."""
@@ -233,7 +293,10 @@ class AlbertForTagging(LabelsModel):
         is_scored = tf.convert_to_tensor(features["tag_ids"]) >= 0
         return super().weights_of(features)[:, None] * tf.cast(is_scored, tf.float32)
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> dict[str, Any]:
+    @classmethod
+    def targets_of(
+        cls, labels: Any, columns: Mapping[str, Any], names: Any = (), are_shares: bool = True
+    ) -> dict[str, Any]:
         ids = []
         for at, tags in enumerate(labels):
             if not isinstance(tags, list):
@@ -243,10 +306,10 @@ class AlbertForTagging(LabelsModel):
                 )
             tags = [tag for tag in tags if tag != ""]  # a padded row of a batch
             try:
-                ids.append(label_ids(tags, self.label_names).tolist())
+                ids.append(label_ids(tags, names).tolist())
             except InputError as error:
                 raise InputError(f"Label {at + 1} of {len(labels)}: {error}") from error
-        self._check_words(columns, ids)
+        _check_words(columns, ids)
         return {"tag_ids": ids}
 
     def features_and_targets(self, rows: dict[str, Any]) -> tuple[dict[str, Any], Any]:
@@ -256,16 +319,6 @@ class AlbertForTagging(LabelsModel):
     def sample_inputs(self) -> dict[str, Any]:
         return {"text": tf.constant(["text"])}
 
-    def _check_words(self, columns, ids):
-        """Raises InputError unless there is a tag for each word."""
-        for at, words in enumerate(columns.get("words", ())):
-            words = [word for word in words if word != ""]
-            if len(words) != len(ids[at]):
-                raise InputError(
-                    f"Label {at + 1} of {len(ids)}: there must be a tag for each of {len(words)} "
-                    f"words. Received: {len(ids[at])}."
-                )
-
     def initialize_output_bias(self, targets: Any) -> None:
         if isinstance(targets, dict):  # of sentences
             targets = np.concatenate(targets["tag_ids"]).astype(np.int64)
@@ -274,6 +327,17 @@ class AlbertForTagging(LabelsModel):
     def initial_output_bias(self, targets: np.ndarray) -> np.ndarray:
         counts = 1 + np.bincount(targets, minlength=self.num_labels)
         return np.log(counts / counts.sum())
+
+
+def _check_words(columns, ids):
+    """Raises InputError unless there is a tag for each word."""
+    for at, words in enumerate(columns.get("words", ())):
+        words = [word for word in words if word != ""]
+        if len(words) != len(ids[at]):
+            raise InputError(
+                f"Label {at + 1} of {len(ids)}: there must be a tag for each of {len(words)} "
+                f"words. Received: {len(ids[at])}."
+            )
 
 
 def _of_positions(weights):

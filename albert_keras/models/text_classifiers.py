@@ -12,6 +12,13 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
+from albert_keras.models.answers import (
+    THRESHOLD,
+    class_answers,
+    labels_answers,
+    scores_answers,
+    with_dropped,
+)
 from albert_keras.models.labels import (
     class_targets,
     label_ids,
@@ -46,6 +53,11 @@ def accuracy(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
     if labels.shape.rank == probabilities.shape.rank and labels.shape[-1] != 1:
         return keras.metrics.categorical_accuracy(labels, probabilities)
     return keras.metrics.sparse_categorical_accuracy(labels, probabilities)
+
+
+def in_each_row(values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """Repeats values of the labels, [C], for each of the rows [B, ...]."""
+    return tf.repeat(values[None], tf.shape(rows)[0], axis=0)
 
 
 class LabelsModel(AlbertForTexts):
@@ -121,6 +133,7 @@ class AlbertForClassification(LabelsModel):
     """
 
     preprocessor_class = AlbertPreprocessor
+    signature = "text_pair", {"first": "text", "second": "pair"}
     usual_loss: Any = staticmethod(class_crossentropy)
     usual_metrics: Any = (accuracy,)
 
@@ -160,8 +173,61 @@ class AlbertForClassification(LabelsModel):
             text = self._pooled(inputs, training, dropout_seed)
         return {"logits": self.head(text, dropout_seed, training=training)}
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> np.ndarray:
-        return class_targets(labels, self.label_names, are_shares=self.has_usual_loss)
+    def task_settings(self) -> dict[str, Any] | None:
+        return {
+            "name": "classification",
+            "text": "text",
+            "pair": "pair" if self.pairs else None,
+            "label": "label",
+            "labels": self.label_names,
+            "pair_encoding": self.pair_encoding if self.pairs else "joint",
+            "threshold": self.threshold,
+        }
+
+    @property
+    def has_pair_in_one(self) -> bool:
+        """bool. Whether both texts of a pair are in one sequence."""
+        return bool(self.pairs) and self.pair_encoding == "joint"
+
+    @property
+    def example_method(self) -> str | None:
+        return "classify"
+
+    def read_out(self, outputs: Tensors, origin: Any) -> dict[str, tf.Tensor]:
+        """Returns the answers, and all labels in each row.
+
+        They are `label` string and `probability` float32 [B] of the most likely class, or of two
+        classes of the second one if it reaches the `threshold`; `labels` string and
+        `probabilities` float32 [B, C] of all; and `dropped_tokens` int32 [B].
+        """
+        probabilities = self.predictions(outputs)
+        if self.threshold is None:
+            best = tf.argmax(probabilities, axis=-1)
+        else:
+            best = tf.cast(probabilities[:, 1] >= self.threshold, tf.int64)
+        labels = tf.constant(self.label_names)
+        return {
+            "label": tf.gather(labels, best),
+            "probability": tf.gather(probabilities, best, batch_dims=1),
+            "labels": in_each_row(labels, probabilities),
+            "probabilities": probabilities,
+            **origin,
+        }
+
+    @classmethod
+    def answers_of(cls, arrays: Mapping[str, np.ndarray], columns: Mapping[str, list]) -> list[Any]:
+        if not columns["id"]:
+            return []
+        labels = [label.decode() for label in arrays["labels"][0]]
+        numbers = [labels.index(label.decode()) for label in arrays["label"]]
+        answers = class_answers(columns["id"], labels, arrays["probabilities"], numbers)
+        return with_dropped(answers, arrays)
+
+    @classmethod
+    def targets_of(
+        cls, labels: Any, columns: Mapping[str, Any], names: Any = (), are_shares: bool = True
+    ) -> np.ndarray:
+        return class_targets(labels, names, are_shares=are_shares)
 
     def class_weights(self, class_weight: Mapping[Any, float]) -> dict[int, float]:
         if not isinstance(class_weight, Mapping) or not all(
@@ -215,8 +281,39 @@ class AlbertForRegression(AlbertForClassification):
         losses = tf.reduce_mean(tf.square(logits - labels), axis=-1)
         return losses, tf.zeros_like(losses)
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> np.ndarray:
-        return numbers_of(labels, self.num_labels)
+    def task_settings(self) -> dict[str, Any] | None:
+        label = self.label_names if self.num_labels > 1 else "label"
+        settings = super().task_settings() or {}
+        return settings | {"name": "regression", "label": label, "labels": None}
+
+    @property
+    def example_method(self) -> str | None:
+        return "regress" if self.num_labels == 1 else None  # which returns one number
+
+    def read_out(self, outputs: Tensors, origin: Any) -> dict[str, tf.Tensor]:
+        """Returns `score` float32 [B]; of several numbers `labels` and `scores` [B, C]."""
+        scores = self.predictions(outputs)
+        if self.num_labels == 1:
+            return {"score": scores[:, 0], **origin}
+        labels = in_each_row(tf.constant(self.label_names), scores)
+        return {"labels": labels, "scores": scores, **origin}
+
+    @classmethod
+    def answers_of(cls, arrays: Mapping[str, np.ndarray], columns: Mapping[str, list]) -> list[Any]:
+        if not columns["id"]:
+            return []
+        if "score" in arrays:
+            answers = scores_answers(columns["id"], (), arrays["score"][:, None])
+        else:
+            labels = [label.decode() for label in arrays["labels"][0]]
+            answers = scores_answers(columns["id"], labels, arrays["scores"])
+        return with_dropped(answers, arrays)
+
+    @classmethod
+    def targets_of(
+        cls, labels: Any, columns: Mapping[str, Any], names: Any = (), are_shares: bool = True
+    ) -> np.ndarray:
+        return numbers_of(labels, max(len(names), 1))
 
     class_weights = AlbertForTexts.class_weights  # which refuses them
 
@@ -253,8 +350,37 @@ class AlbertForMultiLabel(AlbertForClassification):
         is_right = tf.reduce_all(tf.equal(logits >= 0, labels > 0), axis=-1)
         return tf.reduce_mean(losses, axis=-1), tf.cast(is_right, tf.float32)
 
-    def targets(self, labels: Any, columns: Mapping[str, Any]) -> np.ndarray:
-        return zeros_and_ones(labels, self.label_names)
+    def task_settings(self) -> dict[str, Any] | None:
+        return (super().task_settings() or {}) | {"label_separator": "|"}
+
+    def read_out(self, outputs: Tensors, origin: Any) -> dict[str, tf.Tensor]:
+        """Returns `labels` string, `probabilities` and `thresholds` float32 [B, C] of all labels.
+
+        Those whose probability is at least their threshold apply.
+        """
+        probabilities = self.predictions(outputs)
+        usual = THRESHOLD if self.threshold is None else self.threshold
+        thresholds = [self.thresholds.get(name, usual) for name in self.label_names]
+        return {
+            "labels": in_each_row(tf.constant(self.label_names), probabilities),
+            "probabilities": probabilities,
+            "thresholds": in_each_row(tf.constant(thresholds, tf.float32), probabilities),
+            **origin,
+        }
+
+    @classmethod
+    def answers_of(cls, arrays: Mapping[str, np.ndarray], columns: Mapping[str, list]) -> list[Any]:
+        if not columns["id"]:
+            return []
+        labels = [label.decode() for label in arrays["labels"][0]]
+        values, thresholds = arrays["probabilities"], arrays["thresholds"]
+        return with_dropped(labels_answers(columns["id"], labels, values, thresholds), arrays)
+
+    @classmethod
+    def targets_of(
+        cls, labels: Any, columns: Mapping[str, Any], names: Any = (), are_shares: bool = True
+    ) -> np.ndarray:
+        return zeros_and_ones(labels, names)
 
     class_weights = AlbertForTexts.class_weights  # which refuses them
 

@@ -191,6 +191,18 @@ def _check_texts(name, values):
                 )
 
 
+def alike(columns: Mapping[str, Sequence[Any]]) -> list[list[int]]:
+    """Returns the numbers of examples that can be computed together, in groups.
+
+    They have the same number of options.
+    """
+    groups: dict[int, list[int]] = {}
+    count = len(next(iter(columns.values())))
+    for at, options in enumerate(columns.get("options", [()] * count)):
+        groups.setdefault(len(options), []).append(at)
+    return list(groups.values())
+
+
 def sizes_of(columns: Mapping[str, list]) -> np.ndarray:
     """Returns the number of characters of each example, int64 [N]."""
     counts = [

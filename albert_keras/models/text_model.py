@@ -3,6 +3,7 @@
 A model is an encoder, a head and a loss; a preprocessor in front of it makes its features of texts.
 """
 
+import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.preprocessor import TextPreprocessor
 from albert_keras.models.presets import open_text_model
 from albert_keras.models.text_training import Tensors, TextTraining
+from albert_keras.models.windows import compute_in_parts
 from data_pipeline.errors import InputError
 
 #: The loss of each row, and 1 where its answer is right, float32 [B].
@@ -46,6 +48,15 @@ class AlbertForTexts(AlbertForTask, TextTraining):
 
     #: Whether `labels` may name the outputs of the head.
     has_labels = False
+    #: Name of the signature of an export over all texts of an example, and these by the names of
+    #: its inputs.
+    signature: tuple[str, Mapping[str, str]] = ("predict", {"text": "text"})
+    #: Whether both texts of an example are in one sequence.
+    has_pair_in_one: Any = False
+    #: "classify" or "regress": the signature over tf.Examples, if there is one.
+    example_method: Any = None
+    #: Shape of the ids of rows, of which None is free.
+    ids_shape: tuple[int | None, ...] = (None, None)
     #: Tokens of a row, unless another number is given.
     usual_length = 128
     preprocessor_class: type[TextPreprocessor]
@@ -107,9 +118,33 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         return tf.nn.softmax(tf.cast(outputs["logits"], tf.float32))
 
     def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
-        """Returns the predictions for texts that take several rows, string [B] by name."""
-        rows = self.preprocessor.rows(columns, self.needs_fixed_length)
-        return self.predictions(self.outputs_of(rows, training))
+        """Returns what the call of the model returns for texts, string [B] by name."""
+        return self.predictions(self.outputs_of_texts(columns, training)[0])
+
+    def output_specs(self) -> dict[str, tf.TensorSpec]:
+        """Returns the types of what `outputs_of` returns for W windows; see `compute_in_parts`."""
+        raise NotImplementedError
+
+    def read_out(self, outputs: Tensors, origin: Any) -> dict[str, tf.Tensor]:
+        """Returns the answers to B examples as tensors [B, ...] by name, as a server does.
+
+        By default they are the `predictions`, by the name "probabilities".
+
+        Args:
+            outputs: What `outputs_of` returns for all rows of the examples.
+            origin: Of `Packed`, what belongs to the examples.
+        """
+        return {"probabilities": self.predictions(outputs), **origin}
+
+    @classmethod
+    def answers_of(cls, arrays: Mapping[str, np.ndarray], columns: Mapping[str, list]) -> list[Any]:
+        """Returns the answers to N examples: a named tuple for each, which begins with its `id`.
+
+        Args:
+            arrays: What `read_out` returned, arrays [N, ...] by name, strings as bytes.
+            columns: The texts of the examples by name, and "id", list of str.
+        """
+        raise NotImplementedError
 
     def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the loss of each row in `finetune`, and 1 where its answer is right, float32 [B].
@@ -123,14 +158,31 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         return of_classes(outputs["logits"], features["labels"])
 
     def targets(self, labels: list[Any], columns: Mapping[str, list]) -> Any:
-        """Returns labels of `Examples` as losses of Keras read them, an array [N, ...].
+        """Returns labels of `Examples` as losses of Keras read them, see `targets_of`."""
+        return self.targets_of(labels, columns, self.label_names, are_shares=self.has_usual_loss)
 
-        For a preprocessor with windows they are what its `rows` takes, by name.
+    @classmethod
+    def targets_of(
+        cls, labels: Any, columns: Mapping[str, Any], names: Any = (), are_shares: bool = True
+    ) -> Any:
+        """Returns labels as losses read them, an array [N, ...].
+
+        For a preprocessor with windows they are what its `packed` takes, by name.
+
+        Args:
+            labels: Of N examples, as a user has them.
+            columns: The texts of the examples, lists by name.
+            names: Of the labels, in the order of their numbers; () if there are none.
+            are_shares: Whether values for all classes must be shares, whose sum is 1.
 
         Raises:
-            InputError: If one is wrong.
+            InputError: If a label is wrong.
         """
         raise NotImplementedError
+
+    def task_settings(self) -> dict[str, Any] | None:
+        """Returns settings of a TaskConfig that reads files for the model; None if none does."""
+        return None
 
     def no_targets(self, count: int) -> Any:
         """Returns what a loss reads in place of the labels of `count` examples that have none."""
@@ -173,6 +225,47 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         columns = self.preprocessor.columns(inputs)
         self.note_inputs(columns)
         return self.predictions_of_texts(columns, bool(training))
+
+    @property
+    def label_names(self) -> tuple[str, ...]:
+        """Names of the labels; () if there are none."""
+        return self.labels
+
+    @property
+    def signature_inputs(self) -> dict[str, str]:
+        """dict. The texts of an example by the names that inputs of a signature have."""
+        if "pair" in self.preprocessor.optional_fields and not self.pairs:
+            return {"text": "text"}
+        return dict(self.signature[1])
+
+    def outputs_of_texts(
+        self, columns: Mapping[str, Any], training: bool = False, outputs_of: Any = None
+    ) -> tuple[Tensors, Any]:
+        """Returns the outputs for all rows of texts, and the `origin` of the rows, see `Packed`.
+
+        Args:
+            columns: string [B] by name, as the preprocessor returns them.
+            training: Whether dropout is applied.
+            outputs_of: Instead of the method of this name: a function of rows.
+        """
+        packed = self.preprocessor.packed(columns, self.needs_fixed_length)
+        compute = outputs_of or functools.partial(self.outputs_of, training=training)
+        if not self.preprocessor.uses_windows:
+            return compute(packed.rows), packed.origin
+        specs = self.output_specs()
+
+        def compute_some(rows):
+            outputs = compute(rows)
+            return [outputs[name] for name in specs]
+
+        found = compute_in_parts(compute_some, [*specs.values()], packed.rows)
+        return dict(zip(specs, found, strict=True)), packed.origin
+
+    @property
+    def per_position(self) -> bool:
+        """Whether an output has a value for each position of a row."""
+        specs = self.output_specs().values() if self.preprocessor.uses_windows else ()
+        return any(spec.shape.rank > 1 and spec.shape[1] is None for spec in specs)
 
     @property
     def needs_fixed_length(self) -> bool:

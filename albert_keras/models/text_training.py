@@ -5,7 +5,7 @@ Each of them turns texts into features, labels and weights, and calls the method
 
 import contextlib
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from albert_keras.keras_versions import is_compiled
 from albert_keras.layers.kernels import compiled_kernels, compiled_part_of, has_gpu, is_on_cpu
-from albert_keras.models.presets import answers_of
+from albert_keras.models.row_predictor import RowPredictor
 from albert_keras.models.text_data import (
     BATCH_SIZE,
     Converter,
@@ -23,7 +23,8 @@ from albert_keras.models.text_data import (
     is_features,
     is_stream,
 )
-from albert_keras.models.text_inputs import Examples, examples_of, plain, sizes_of
+from albert_keras.models.text_inputs import Examples, alike, examples_of, plain, sizes_of
+from albert_keras.models.text_rows import TextRows
 from albert_keras.optimization.build import PlannedRates, check_schedule, optimizer_of
 from albert_keras.optimization.config import (
     FinetuneOptimizer,
@@ -56,6 +57,7 @@ class TextTraining(keras.Model):
     usual_loss_weights: Any = None
     usual_metrics: Any = None
     _planned: PlannedRates | None = None
+    _predictor: RowPredictor | None = None
     _compiled_with: Mapping[str, Any] = types.MappingProxyType({})
 
     def compile(  # type: ignore[override]
@@ -297,7 +299,34 @@ class TextTraining(keras.Model):
             x: As in `fit`.
             batch_size: Examples per device and call.
         """
-        return answers_of(self, self.examples(x).columns, batch_size)
+        return self.answers(self.examples(x).columns, batch_size)
+
+    def answers(
+        self, columns: Mapping[str, Sequence[Any]], batch_size: int = 64, ids: Any = None
+    ) -> list[Any]:
+        """Returns the answers to texts by name, see `TextPreprocessor.fields`, in their order.
+
+        Args:
+            columns: Lists, equally long; "options" may differ in their number.
+            batch_size: Rows per device and call.
+            ids: list of str. Of the examples; None is their numbers.
+
+        Raises:
+            InputError: If an output of the model is not finite.
+        """
+        if self._predictor is None or self._predictor.batch_size != batch_size:
+            self._predictor = RowPredictor.of_model(self, batch_size)
+        count = len(next(iter(columns.values())))
+        ids = list(ids or map(str, range(count)))
+        found: list[Any] = [None] * count
+        for numbers in alike(columns):
+            some = {name: [values[at] for at in numbers] for name, values in columns.items()}
+            rows = TextRows(self.preprocessor, some)
+            outputs = self._predictor.predict(rows)
+            answers = rows.answers(self, outputs, [ids[at] for at in numbers])
+            for at, answer in zip(numbers, answers, strict=True):
+                found[at] = answer
+        return found
 
     def train_on_batch(  # type: ignore[override]
         self,

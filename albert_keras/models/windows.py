@@ -9,9 +9,11 @@ WINDOWS_AT_A_TIME = 32
 
 
 def lay_out_windows(totals, budget, stride):
-    """Lays out windows over N texts, as `lay_out_windows` of `tasks/spans/windows.py`.
+    """Lays out windows over N texts: the text, the first token and the length of each of W windows.
 
-    `totals` and the results are int64 [N] and [W]; `budget` is int64 [N] or int.
+    Of the `totals` tokens of a text, int64 [N], `budget` fit into a window, int64 [N] or int. The
+    starts of two windows are at most `stride` apart, and the last window reaches the end; a text
+    without tokens has none. The results are int64 [W].
     """
     budget = tf.broadcast_to(tf.cast(budget, tf.int64), tf.shape(totals))
     step = tf.minimum(budget, stride)
@@ -58,9 +60,12 @@ def compute_in_parts(function: Callable, outputs: Sequence[tf.TensorSpec], *inpu
 def max_context(positions: tf.Tensor, lengths: tf.Tensor, firsts: tf.Tensor) -> tf.Tensor:
     """Returns where no other window contains more context around a token, bool [W, S].
 
-    As `max_context` of `tasks/spans/windows.py`; False outside the context. `positions` are int64
-    [W, S], numbers of tokens from the first of their window, `lengths` and `firsts` int64 [W]: the
-    tokens of each window, and its first one, numbered through all contexts.
+    Of several equally good windows it is the first; False outside the context. `positions` are
+    int64 [W, S], numbers of tokens from the first of their window, `lengths` and `firsts` int64
+    [W]: the tokens of each window, and its first one, numbered through all contexts.
+
+    Source:
+        `_check_is_max_context` in google-research/albert, `squad_utils.py`.
     """
     lengths = lengths[:, None]
     is_inside = (positions >= 0) & (positions < lengths)

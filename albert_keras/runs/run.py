@@ -16,9 +16,10 @@ import functools
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 from albert_keras.config import AlbertConfig, check_same_shape
 from albert_keras.models.feature_settings import FeatureSettings
@@ -176,11 +177,18 @@ class Run:
             self._write_record(self.path)
         self._write_missing(self.path, source)
 
-    def load_model(self, step: int | str | None = None, precision: str | None = None, task=None):
+    def load_model(
+        self,
+        step: int | str | None = None,
+        precision: str | None = None,
+        task: Any = None,
+        thresholds: Mapping[str, float] | None = None,
+    ) -> Any:
         """Builds the model of the run with the weights of a checkpoint, see `choose`.
 
         Call it in the scope of a strategy if the model is to run under one. `precision` defaults
-        to the precision of the run. A fine-tuned run requires the Task, which shapes the head.
+        to the precision of the run. A fine-tuned run requires the Task, which shapes the head and
+        the preprocessor, and perhaps `thresholds`.
 
         Raises:
             InputError: If there is no such checkpoint, or it is damaged.
@@ -196,6 +204,8 @@ class Run:
         else:
             model = task.build_model(
                 self.albert_config,
+                self.tokenizer,
+                thresholds,
                 dtype=precision,
                 features=FeatureSettings.part_of(self.record["config"]["model"]),
             )

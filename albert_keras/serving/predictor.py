@@ -3,7 +3,7 @@
 import functools
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,15 +11,14 @@ import numpy as np
 
 from albert_keras.formats.detection import (
     AFTER_DAMAGE,
-    EXPORT_RECORD,
     WANTED_EXPORT,
     Place,
     detect,
     read_export_record,
     version_folder,
 )
+from albert_keras.serving.calls import answers_by_signatures, call_by_rows
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K
-from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task import Task, check_text
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
@@ -74,20 +73,6 @@ def read_task(folder: Path) -> Task | None:
         known = {name: settings[name] for name in TaskConfig.model_fields if name in settings}
         return build_task(TaskConfig(**known))
     return None
-
-
-def _tuned_of(record, task):
-    """Returns what `Task.tuned_answers` found; InputError if it is required but missing."""
-    tuned = record.get("tuned")
-    if not isinstance(tuned, dict):
-        if task.kind != "spans_or_none":
-            return {}
-    elif all(isinstance(value, int | float) for value in tuned.values()):
-        return tuned
-    raise InputError(
-        f"`tuned` in {EXPORT_RECORD} must contain the `null_threshold` that decides which "
-        f"questions are left unanswered, or be empty. Received: {tuned!r}."
-    )
 
 
 def _dict_at(record, name):
@@ -149,7 +134,7 @@ class Predictor:
                 number in the list.
 
         Returns:
-            list of named tuples, the same as of the run, see `Task.answers`.
+            list of named tuples, the same as of the run, see `AlbertForTexts.answers_of`.
 
         Raises:
             InputError: If the model is a pre-trained one, or if one of the inputs is not valid for
@@ -163,9 +148,44 @@ class Predictor:
         return self._finetuned().typed_examples(inputs)
 
     def answers(self, examples: list[Any]) -> list[Any]:
-        """Answers examples: list of named tuples, see `Task.answers`."""
-        task = self._finetuned()
-        return answer_by_signatures(self.ask, task, examples, _tuned_of(self._record, task))
+        """Answers examples of the task, as `answer`."""
+        columns = self._finetuned().columns_of_strings(examples)
+        return self.answer_texts(columns, [example.id for example in examples])
+
+    def answer_texts(
+        self, columns: Mapping[str, Sequence[Any]], ids: Sequence[str] | None = None
+    ) -> list[Any]:
+        """Answers texts by name, of any model of texts.
+
+        Args:
+            columns: Lists of str, or of lists of str for "options", by the names of the
+                preprocessor of the model, equally long.
+            ids: Of the examples; None is their numbers.
+
+        Raises:
+            InputError: If the model is a pre-trained one, or of an unknown class.
+        """
+        return answers_by_signatures(self.ask, self.names, self._model_class(), columns, ids)
+
+    def _model_class(self):
+        """Returns the class of the model, an AlbertForTexts."""
+        import keras
+
+        import albert_keras.saving  # noqa: F401 (registers the classes)
+
+        name = str(self._record.get("model", ""))
+        found = keras.saving.get_registered_object(name)
+        if not hasattr(found, "answers_of"):
+            raise InputError(
+                f"`{self.path}` must be an export of a model whose class is known. Received: "
+                f"{name or 'none'}. Import the module that registers the class."
+            )
+        return found
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all signatures."""
+        return tuple(self._functions)
 
     def fill_mask(self, texts: list[str] | str, top_k: int = 5) -> list[FilledMask]:
         """Fills each `[MASK]` of some texts.

@@ -140,7 +140,7 @@ def export(
         logger.info("4/4 answering the warm-up requests")
         write_warm_up(draft.folder, signatures, module.buckets, predictor.call)
         lite_files = write_lite(draft.folder / "lite", source, lite)
-        losses = compare(source, precision, predictor.ask, lite_files)
+        losses = compare(source, precision, predictor, lite_files)
         fingerprint = _fingerprint(draft.folder)
         record = source.describe() | {
             "precision": precision,

@@ -32,7 +32,7 @@ class SampleTexts(NamedTuple):
             return {"text": self.masked}
         if takes_pair:
             return {"text": self.first, "pair": self.second}
-        fields = self._asdict() | {"text": self.words if task.per_position else self.first}
+        fields = self._asdict() | {"text": self.words if task.kind == "tagging" else self.first}
         return {name: fields[name] for name in task.inputs}
 
 

@@ -140,7 +140,7 @@ def with_answers(
 
     Args:
         rows: The values of the inputs.
-        answers: Named tuples, see `Task.answers`.
+        answers: Named tuples, see `albert_keras/models/answers.py`.
     """
     columns = _columns_of(rows)
     for row, answer in zip(rows, answers, strict=True):

@@ -5,9 +5,8 @@ import tensorflow as tf
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.models.similarity import AlbertForSimilarity
+from albert_keras.models.row_predictor import RowPredictor
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task_data import TaskData
 from albert_keras.tasks.word_model import has_word_model, word_model_answers, word_model_name
@@ -45,12 +44,12 @@ def baseline_answers(
 def _answers_before(strategy, data, initial_weights):
     training = data.config.training
     with strategy.scope():
-        model = AlbertForSimilarity(data.albert_config, dtype=training.precision)
+        model = data.task.build_model(
+            data.albert_config, data.tokenizer, dtype=training.precision, pooling="mean"
+        )
         initial_weights.load(model)
-    predictor = RowPredictor(
-        strategy, model.outputs_of, training.eval_batch_size, config=model.config
-    )
-    return score_splits(data.task, data.dev, predictor.predict).answers
+        predictor = RowPredictor.of_model(model, training.eval_batch_size)
+    return score_splits(data.task, data.dev, model, predictor).answers
 
 
 def tfidf_cosines(texts: list[str], examples: list[TextExample]) -> np.ndarray:

@@ -4,14 +4,17 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from albert_keras.models.row_predictor import RowPredictor
+from albert_keras.models.text_rows import TextRows
 from albert_keras.runs.trained_data import ROWS, check_overlap, read_digests
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import check_required, write_skipped_rows
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import (
-    TrainedTask,
     is_converted,
+    open_finetuned,
     open_run,
+    read_tuned,
     task_of,
 )
 from albert_keras.tasks.kinds import OFFICIAL_TASKS
@@ -46,7 +49,7 @@ class TaskEvaluation(NamedTuple):
     #: Scores of the best constant answer on these examples.
     guessing: dict[str, float] | None
     collapse: str | None  # see `Task.collapse`
-    tuned: dict[str, float]  # see `Task.tuned_answers`
+    tuned: dict[str, float]  # see `Task.tuned`
     #: Whether `tuned` was found on these examples, which then determined the best checkpoint, too.
     #: For other examples, the values that were tuned in training are used.
     is_tuned_here: bool
@@ -131,13 +134,14 @@ def evaluate_task(
     trained, digests = read_digests(opened.path, ROWS), digest_rows(examples)
     overlap = check_overlap(trained, digests, ROWS, split, allow_trained_rows=allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
-    answering = TrainedTask.open(opened, step, strategy=strategy)
-    features, outputs = answering.compute_outputs(examples, batch_size)
+    answering, known = open_finetuned(opened, step, strategy=strategy), read_tuned(opened)
+    rows = TextRows(answering.preprocessor, task.columns(examples))
+    predictor = RowPredictor.of_model(answering, batch_size)
     # A copy of the development file has the same examples under another name.
     is_dev = digest_of(examples) == opened.record["data"].get("dev_fingerprint")
-    is_tuned_here = not answering.tuned or (data is None and split == task.dev_splits[0]) or is_dev
-    tuned = None if is_tuned_here else answering.tuned
-    scored = score_splits(task, {split: (examples, features)}, lambda _: outputs, tuned)
+    is_tuned_here = not known or (data is None and split == task.dev_splits[0]) or is_dev
+    tuned = None if is_tuned_here else known
+    scored = score_splits(task, {split: (examples, rows)}, answering, predictor, tuned)
     answers = scored.answers[split]
     guesses = task.guesses(examples, examples)  # a constant guess may know them
     result = None if overlap is not None and overlap.is_large else result_of(opened.path)

@@ -146,18 +146,31 @@ def _label_findings(task, examples) -> Iterator[Finding]:
 
 
 def _token_findings(task, examples, tokenizer) -> Iterator[Finding]:
-    features, longest = task.features(examples, tokenizer), task.max_seq_length
-    if task.uses_windows:
-        text = f"{len(examples):,} examples take {len(features):,} rows of {longest} tokens"
-        yield Finding(None, "windows", text)
-    lengths = features.lengths
-    if len(lengths) == len(features.dropped_tokens):  # a row for each example
-        lengths = lengths + features.dropped_tokens
+    """Yields how many tokens examples have, without special ones, and the share of truncated ones.
+
+    Of several options the longest counts, and of two texts that are compared the longer one.
+    """
+    parts = {}
+    for name, texts in task.columns(examples).items():
+        rows = [text if isinstance(text, list) else [text] for text in texts]
+        _, counts = tokenizer.encode_sentences(itertools.chain.from_iterable(rows))
+        of_rows = np.split(counts, np.cumsum([len(row) for row in rows])[:-1])
+        join = max if name == "options" else sum
+        parts[name] = np.array([join(one) if len(one) else 0 for one in of_rows])
+    columns = np.stack(list(parts.values()))
+    lengths = columns.max(axis=0) if task.kind == "similarity" else columns.sum(axis=0)
     half, most, every = np.quantile(lengths, [0.5, 0.95, 1], method="higher")
     text = f"median {half:,}, 95 % at most {most:,}, all at most {every:,}"
-    yield Finding(None, "tokens per row", text)
-    share = np.count_nonzero(features.dropped_tokens) / len(examples)
-    part = "have a question that is" if isinstance(examples[0], QuestionExample) else "are"
+    yield Finding(None, "tokens", text)
+    part = "are"
+    if task.finds_spans:  # passages take several rows
+        part = "have a question that is"
+        share = np.mean(parts["question"] > task.config.max_query_length)
+    elif task.uses_windows:
+        return
+    else:
+        num_special = tokenizer.num_special if len(task.fields) > 1 else 2
+        share = np.mean(lengths > task.max_seq_length - num_special)
     text = f"{percent(share)} of the examples {part} truncated"
     yield Finding(bool(share <= _MOST_TRUNCATED), "truncated", text)
 

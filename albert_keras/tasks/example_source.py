@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.models.shape import forward_flops
-from albert_keras.tasks.features import Features
+from albert_keras.models.text_rows import Rows
 from albert_keras.training.batches import batches_of
 from data_pipeline.reader.reader import read_ahead, training_numbers
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -28,19 +28,19 @@ class ExampleSource:
     Every epoch goes through all examples in a new random order.
 
     Args:
-        features: With targets.
+        rows: With what is to be learned.
         training: FinetuneTraining, resolved.
         description: Further entries of `run.json`: fingerprints and the initial weights.
     """
 
     kind = "finetuning"
 
-    def __init__(self, features: Features, tokenizer: Tokenizer, training, description: dict):
-        self.features, self.tokenizer = features, tokenizer
+    def __init__(self, rows: Rows, tokenizer: Tokenizer, training, description: dict):
+        self.rows, self.tokenizer = rows, tokenizer
         self.training, self.description = training, description
         self.failure = None
         # For options to choose from, the tokens of all of them.
-        self.max_seq_length = features.batch(np.zeros(1, np.int64))["input_ids"].size
+        self.max_seq_length = rows.batch(np.zeros(1, np.int64))["input_ids"].size
         self.positions_per_step = training.batch_size * self.max_seq_length
 
     @property
@@ -50,12 +50,12 @@ class ExampleSource:
     def describe(self) -> dict:
         """Returns the entries of `run.json` about the examples."""
         return self.description | {
-            "num_records": len(self.features),
-            "max_seq_length": self.features.max_seq_length,
+            "num_records": len(self.rows),
+            "max_seq_length": self.rows.max_seq_length,
         }
 
     def check_tokenizer(self):
-        """Does nothing: the features were encoded with this tokenizer."""
+        """Does nothing: the texts were tokenized with it."""
 
     def save_tokenizer(self, folder):
         self.tokenizer.save(folder)
@@ -63,7 +63,7 @@ class ExampleSource:
     def numbers(self, step):
         """Returns the numbers of the rows of the batch after `step` steps: int64 [B]."""
         training = self.training
-        return training_numbers(step, training.batch_size, len(self.features), training.seed)
+        return training_numbers(step, training.batch_size, len(self.rows), training.seed)
 
     def batches(self, strategy, first_step):
         """Returns the batches of a strategy's replicas from a step on, see `batches_of`."""
@@ -75,8 +75,8 @@ class ExampleSource:
         For an average batch without padding, as most rows of a task are short. A frozen encoder
         computes no gradient, which would be two thirds of the operations.
         """
-        sequences = self.positions_per_step // self.features.max_seq_length
-        lengths, counts = np.unique(self.features.lengths, return_counts=True)
+        sequences = self.positions_per_step // self.rows.max_seq_length
+        lengths, counts = np.unique(self.rows.lengths, return_counts=True)
         flops = [forward_flops(model.config, sequences, int(length)) for length in lengths]
         passes = 3 if model.features is None else 1
         return passes * int(np.average(flops, weights=counts))
@@ -107,6 +107,6 @@ class ExampleSource:
         return dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
     def _read(self, numbers):
-        weights = self.features.weights
+        weights = self.rows.weights
         weights = np.ones(len(numbers), np.float32) if weights is None else weights[numbers]
-        return self.features.batch(numbers) | {"example_weights": weights}
+        return self.rows.batch(numbers) | {"example_weights": weights}

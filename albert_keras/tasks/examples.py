@@ -47,11 +47,12 @@ class ChoiceExample(NamedTuple):
 
 
 class TaggedExample(NamedTuple):
-    """A sentence in words, each with a tag."""
+    """A sentence in words, each with a tag; or a plain text, which a model splits into words."""
 
     id: str
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # () of a plain text
     tags: tuple[str, ...] | None = None  # None if unknown
+    text: str | None = None
 
 
 def row_of(example: Any) -> tuple[str, ...]:

@@ -167,7 +167,7 @@ def score_texts(
 
 
 def tuned_text(tuned: Mapping[str, float]) -> str:
-    """Returns what was tuned, see `Task.tuned_answers`, in a line; of many values their range."""
+    """Returns what was tuned, see `Task.tuned`, in a line; of many values their range."""
     if len(tuned) > _LABELS_SHOWN:
         return (
             f"{len(tuned)} thresholds from {min(tuned.values()):.3g} to {max(tuned.values()):.3g}"

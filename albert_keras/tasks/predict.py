@@ -1,6 +1,5 @@
 """Answers of fine-tuned models to new examples; no training file is needed."""
 
-import functools
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from albert_keras.tasks.answer_table import (
     write_answer_table,
     write_skipped_rows,
 )
-from albert_keras.tasks.finetuned import TrainedTask, open_run, task_of
+from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
 from albert_keras.tasks.task import Task, known_fields
 
 #: Inputs that are answered at a time.
@@ -91,8 +90,8 @@ def predict_task(
     if isinstance(model, str | Path | Place):
         run = open_run(model)
         task = task_of(run).changed(**changes)
-        opened = TrainedTask.open(run, step, strategy=strategy)
-        answer = functools.partial(opened.answers, batch_size=batch_size)
+        opened = open_finetuned(run, step, strategy=strategy)
+        answer: Any = answering(task, opened, batch_size)
     else:
         task, answer = model.task.changed(**changes), model.answers
     if file:
@@ -104,6 +103,16 @@ def predict_task(
     write_skipped_rows(out, task.skipped_rows)
     answered = answer_stream(answer, [list(zip(rows, examples, strict=True))])
     return collected(task, answered, out, split or "new")
+
+
+def answering(task: Task, model: Any, batch_size: int = 64) -> Callable[[list], list]:
+    """Returns a function that answers examples of a task by an AlbertForTexts."""
+
+    def answers(examples):
+        ids = [example.id for example in examples]
+        return model.answers(task.columns(examples), batch_size, ids)
+
+    return answers
 
 
 class Answered(NamedTuple):
@@ -135,7 +144,8 @@ def answer_stream(
     """Answers inputs as they arrive, and logs at the end how many of them were truncated.
 
     Args:
-        answer: Answers examples: `answers` of a TrainedTask, or of the Predictor of an export.
+        answer: Answers examples: `answering` of a model, or `answers` of the Predictor of an
+            export.
         inputs: Lists of inputs, each with its columns and its example. A list is answered before
             the next one is read; so memory does not grow with their number.
     """
@@ -168,8 +178,7 @@ def noting_truncation(answers: Iterable) -> Iterator:
 
 
 def _parts(inputs):
-    """Yields at most `MOST_AT_A_TIME` inputs at a time, all with the same number of options."""
-    groups = itertools.groupby(inputs, lambda one: len(getattr(one[1], "options", ())))
-    for _, group in groups:
-        while part := list(itertools.islice(group, MOST_AT_A_TIME)):
-            yield part
+    """Yields at most `MOST_AT_A_TIME` inputs at a time."""
+    rest = iter(inputs)
+    while part := list(itertools.islice(rest, MOST_AT_A_TIME)):
+        yield part

@@ -73,7 +73,7 @@ class FinetuneResult(NamedTuple):
     seeds: Annotated[tuple[SeedResult, ...], Field(min_length=1)]
     baselines: dict[str, Scores] = {}  # of the simple baselines by name, see `baseline_answers`
     random: SeedResult | None = None  # the same model trained from random weights
-    tuned: dict[str, float] = {}  # returned by `Task.tuned_answers`
+    tuned: dict[str, float] = {}  # returned by `Task.tuned`
     origin: str = ""  # the initial weights
     loaded: tuple[str, ...] = ()  # what was loaded from the initial weights, line by line
     files: dict[str, Any] = {}  # other files that were written

@@ -1,17 +1,17 @@
 """Scores on development examples during a run, which determine its best checkpoint."""
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import keras
-import numpy as np
 
+from albert_keras.models.row_predictor import RowPredictor
+from albert_keras.models.text_model import AlbertForTexts
+from albert_keras.models.text_rows import TextRows
 from albert_keras.runs.log_file import log_evaluation, read_evaluations
-from albert_keras.tasks.features import Features
 from albert_keras.tasks.finetune_config import FinetuneTraining
-from albert_keras.tasks.metrics import score_texts
+from albert_keras.tasks.metrics import score_texts, tuned_text
 from albert_keras.tasks.task import Task
 from albert_keras.training.run_callbacks import Progress
 
@@ -33,28 +33,32 @@ class ScoredSplits(NamedTuple):
 
     answers: dict[str, list[Any]]
     scores: dict[str, dict[str, float]]
-    tuned: dict[str, float]  # see `Task.tuned_answers`
+    tuned: dict[str, float]  # see `Task.tuned`
     collapse: str | None  # see `Task.collapse`
 
 
 def score_splits(
     task: Task,
-    dev: dict[str, tuple[list, Features]],
-    predict: Callable[[Features], dict[str, np.ndarray]],
+    dev: dict[str, tuple[list, TextRows]],
+    model: AlbertForTexts,
+    predictor: RowPredictor,
     tuned: dict[str, float] | None = None,
 ) -> ScoredSplits:
     """Answers and scores examples.
 
-    What can be tuned is tuned on the first split, unless `tuned` is given; what can collapse does
-    so on the first split.
+    What can be tuned is tuned on the first split, unless `tuned` is given, and is in the
+    `thresholds` of the model then; what can collapse does so on the first split.
     """
     answers, scores = {}, {}
-    for split, (examples, features) in dev.items():
-        outputs = predict(features)
+    for split, (examples, rows) in dev.items():
+        model.thresholds = dict(task.untuned if tuned is None else tuned)
+        ids = [example.id for example in examples]
+        answers[split] = rows.answers(model, predictor.predict(rows), ids)
         if tuned is None:
-            answers[split], tuned = task.tuned_answers(examples, features, outputs)
-        else:
-            answers[split] = task.answers(examples, features, outputs, tuned)
+            answers[split], tuned = task.tuned(examples, answers[split])
+            if tuned:
+                logger.info("tuned on %s: %s", split, tuned_text(tuned))
+            model.thresholds = dict(tuned)
         scores[split] = task.scores(examples, answers[split])
     return ScoredSplits(answers, scores, tuned or {}, task.collapse(next(iter(answers.values()))))
 
@@ -66,8 +70,9 @@ class ScoreDev(keras.callbacks.Callback):
 
     Args:
         folder: Of the run; scores go to its log.
-        dev: Examples and features by split; the first one determines the best.
-        predict: Computes the outputs for features, see `RowPredictor`.
+        dev: Examples and their rows by split; the first one determines the best.
+        model: AlbertForTexts.
+        predictor: RowPredictor of the model.
         training: Its `evaluate_every`, `patience`, see `is_enough`, and `steps`.
         progress: Progress of the run.
         writes: Whether this worker writes the log.
@@ -82,14 +87,16 @@ class ScoreDev(keras.callbacks.Callback):
         self,
         folder: Path,
         task: Task,
-        dev: dict[str, tuple[list, Features]],
-        predict: Callable[[Features], dict[str, np.ndarray]],
+        dev: dict[str, tuple[list, TextRows]],
+        model: AlbertForTexts,
+        predictor: RowPredictor,
         training: FinetuneTraining,
         progress: Progress,
         writes: bool = True,
     ):
         super().__init__()
-        self.folder, self.task, self.dev, self.predict = folder, task, dev, predict
+        self.folder, self.task, self.dev = folder, task, dev
+        self.answering, self.predictor = model, predictor
         self.every, self.patience, self.writes = training.evaluate_every, training.patience, writes
         self.progress = progress
         self.score = self.step = self.collapse = None
@@ -99,7 +106,7 @@ class ScoreDev(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         if not self.progress.is_at(self.every):
             return
-        scored, scores = score_splits(self.task, self.dev, self.predict), {}
+        scored, scores = score_splits(self.task, self.dev, self.answering, self.predictor), {}
         self.collapse = scored.collapse
         for number, (split, found) in enumerate(scored.scores.items()):
             prefix = f"{split}/" if number else ""

@@ -1,6 +1,6 @@
-"""What every task offers: examples → features → (a model's outputs) → answers → scores.
+"""What every task offers: files → examples; and examples, with the answers of a model → scores.
 
-No TensorFlow here. The model runs between `features` and `answers`.
+No TensorFlow here. The model makes rows of examples, and answers of its outputs.
 """
 
 import abc
@@ -16,7 +16,6 @@ import albert_keras
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample, text_problem
-from albert_keras.tasks.features import Features
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.tables.rows import SkippedRow
@@ -40,27 +39,20 @@ class Error(NamedTuple):
 
 
 class Task(abc.ABC):
-    """A task as it was configured by a TaskConfig. What a kind of task decides stands in its class.
-
-    N is the number of rows, S the length of a row in tokens.
-    """
+    """A task as it was configured by a TaskConfig. What a kind decides stands in its class."""
 
     kind: str  # its name in `KINDS`
     model_name: str  # of the class of its model in `albert_keras`, an AlbertForTexts
     #: What a user gives for one example; a task that takes pairs has "pair" in addition. All are
     #: texts, except for "options", a list of texts.
     inputs: tuple[str, ...]
-    targets: Mapping[str, str]  # names and dtypes of the labels in a batch
     #: What the model does, for the model card; `{texts}` and `{labels}` are replaced by what the
     #: texts are and by the number of labels.
     card_purpose: str
     hub_pipeline: str  # what the Hugging Face Hub calls this kind
-    per_position: bool = False  # whether outputs have a value per position, not per row
-    has_several_labels: bool = False  # whether a row has a value for each label, not one of them
     uses_windows: bool = False  # whether a long text takes several rows, not truncated to one
-    has_options: bool = False  # whether a row has one sequence for each option
+    has_several_labels: bool = False  # whether a row has a value for each label, not one of them
     finds_spans: bool = False  # whether an answer is a span of a passage; scores are in percent
-    texts_per_row: int = 1  # sequences of a row that are not options; rows are [N, 2, S] if it is 2
     compares_pairs: bool = False  # whether classes or scores of pairs of texts are predicted
     trains_head: bool = True  # whether the model has weights besides the encoder's
     #: Columns of a file that may be given although the training had none.
@@ -150,20 +142,29 @@ class Task(abc.ABC):
         """Arguments of the model that depend on the task."""
         return {}
 
-    def build_model(self, albert_config: AlbertConfig, **kwargs: Any) -> Any:
+    def build_preprocessor(self, tokenizer: Tokenizer) -> Any:
+        """Builds the preprocessor of the model."""
+        preprocessor_class = self.model_class.preprocessor_class
+        return preprocessor_class(tokenizer, self.max_seq_length, **self.preprocessor_settings)
+
+    def build_model(
+        self,
+        albert_config: AlbertConfig,
+        tokenizer: Tokenizer | None = None,
+        thresholds: Mapping[str, float] | None = None,
+        **kwargs: Any,
+    ) -> Any:
         """Builds the model of the task, with random weights.
 
         Args:
+            albert_config: AlbertConfig.
+            tokenizer: Of its preprocessor; without one it takes features.
+            thresholds: As `tuned` returns them.
             **kwargs: As in `AlbertForTexts` and the class of the model.
         """
-        return self.model_class(albert_config, **self.model_settings | kwargs)
-
-    def complete(self, model: Any, tokenizer: Tokenizer, tuned: dict[str, float]) -> None:
-        """Gives a trained model what it needs to read texts and to answer them."""
-        model.labels, model.thresholds = tuple(self.labels), dict(tuned)
-        model.preprocessor = model.preprocessor_class(
-            tokenizer, self.max_seq_length, **self.preprocessor_settings
-        )
+        preprocessor = None if tokenizer is None else self.build_preprocessor(tokenizer)
+        settings = {"preprocessor": preprocessor, "thresholds": thresholds} | self.model_settings
+        return self.model_class(albert_config, **settings | kwargs)
 
     @property
     def preprocessor_settings(self) -> dict[str, Any]:
@@ -267,10 +268,7 @@ class Task(abc.ABC):
         return self.example(id, fields)
 
     def check_fields(self, fields):
-        """Raises InputError unless `fields` has exactly the task's fields, and all are texts.
-
-        A text must not be blank, except for the second text of a pair.
-        """
+        """Raises InputError unless `fields` has exactly the task's fields, and all are texts."""
         if set(fields) != set(self.fields):
             names = [f"`{name}`" for name in self.fields]
             listing = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
@@ -282,7 +280,7 @@ class Task(abc.ABC):
             )
         for name, text in fields.items():
             if name != "options":
-                check_text(name, text, may_be_blank=name == "pair")
+                check_text(name, text, may_be_blank=True)
 
     def completed(self, training_examples: list) -> Any:
         """Returns the TaskConfig with the settings that the training examples decide."""
@@ -305,32 +303,43 @@ class Task(abc.ABC):
         return found
 
     @abc.abstractmethod
-    def features(self, examples: list, tokenizer: Tokenizer, training: bool = False) -> Features:
-        """Encodes examples; in `training` each must have an answer."""
+    def columns(self, examples: list) -> dict[str, list]:
+        """Returns what a model reads of examples: texts by the names of its preprocessor."""
 
-    def tuned_answers(self, examples, features, outputs) -> tuple[list[Any], dict[str, float]]:
-        """Answers labelled examples, and returns what was found on them that answers depend on.
-
-        For squad2 it is `null_threshold`, for several labels a threshold of each label. The
-        arguments are as in `answers`; a baseline has no `features`, and logs nothing.
-        """
-        return self.answers(examples, features, outputs), {}
+    def columns_of_strings(self, examples: list) -> dict[str, list]:
+        """Returns the same as signatures of an export take it, which have no lists of words."""
+        return self.columns(examples)
 
     @abc.abstractmethod
-    def answers(
-        self,
-        examples: list,
-        features: Features,
-        outputs: dict[str, np.ndarray],
-        tuned: dict[str, float] | None = None,
-    ) -> list[Any]:
-        """Converts the outputs of the model of this kind, see its `call`, to answers.
+    def truths(self, examples: list) -> list:
+        """Returns the labels of examples as `AlbertForTexts.targets_of` takes them.
 
-        `tuned` is as returned by `tuned_answers`.
-
-        Returns:
-            One named tuple per example, `id` first, whose `_asdict()` is plain JSON.
+        InputError if one has none.
         """
+
+    def targets(self, examples: list) -> Any:
+        """Returns what a model learns from examples, see `AlbertForTexts.targets_of`."""
+        return self.model_class.targets_of(
+            self.truths(examples), self.columns(examples), self.labels
+        )
+
+    def weights(self, targets: Any) -> np.ndarray | None:
+        """Returns how much the examples count in training, float32 [N]; None is 1."""
+        return None
+
+    #: What a model answers with before `tuned`, so that its answers have all that this reads.
+    untuned: Mapping[str, float] = {}
+
+    def tuned(self, examples: list, answers: list) -> tuple[list[Any], dict[str, float]]:
+        """Finds what answers depend on, on labelled examples, and answers them with it.
+
+        For squad2 it is `null_threshold`, for several labels a threshold of each label.
+
+        Args:
+            examples: Labelled.
+            answers: Of the model, with the thresholds `untuned`.
+        """
+        return answers, {}
 
     @abc.abstractmethod
     def scores(self, examples, answers) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""What all trainings of a fine-tuning share: task, examples, features, settings."""
+"""What all trainings of a fine-tuning share: task, examples, rows, settings."""
 
 import logging
 from collections.abc import Mapping
@@ -8,11 +8,11 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
+from albert_keras.models.text_rows import Rows, TextRows
 from albert_keras.runs.trained_data import ROWS, Digests, Overlap, check_overlap, read_digests
 from albert_keras.tasks.example_report import IN_TRAINING, report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.examples import digest_of_texts, normalised, row_of
-from albert_keras.tasks.features import Features
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import read_given
 from albert_keras.tasks.kinds import build_task
@@ -32,10 +32,10 @@ logger = logging.getLogger(__name__)
 
 
 class Examples(NamedTuple):
-    """Examples of a split, and their features."""
+    """Examples of a split, and their rows."""
 
     examples: list
-    features: Features
+    rows: Rows
 
 
 class TaskData(NamedTuple):
@@ -106,13 +106,15 @@ def prepare(
     for split, examples in dev.items():
         compared = all_trained, digest_rows(examples), ROWS, config.task.dev or split
         overlaps[split] = check_overlap(*compared, Mistake.DEV_IS_TRAIN)
-    train = Examples(train, task.features(train, tokenizer, training=True))
+    preprocessor, targets = task.build_preprocessor(tokenizer), task.targets(train)
+    weights = task.weights(targets)
+    train = Examples(train, TextRows(preprocessor, task.columns(train), targets, weights))
     dev = {
-        split: Examples(examples, task.features(examples, tokenizer))
+        split: Examples(examples, TextRows(preprocessor, task.columns(examples)))
         for split, examples in dev.items()
     }
-    rows = sum(len(each.features) for each in dev.values())
-    config = config.resolved(task, albert_config.hidden_size, len(train.features), precision, rows)
+    rows = sum(len(each.rows) for each in dev.values())
+    config = config.resolved(task, albert_config.hidden_size, len(train.rows), precision, rows)
     return TaskData(
         task, config, albert_config, tokenizer, train, dev, fingerprints, trained, overlaps
     )

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
+from albert_keras.models.row_predictor import RowPredictor
 from albert_keras.runs.checkpoints import FINISHED_AT
 from albert_keras.runs.log_file import keep_log_until, read_log
 from albert_keras.runs.trained_data import ROWS, Digests, save_digests
@@ -18,7 +19,6 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import SeedResult
-from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.score_dev import ScoreDev, is_enough, score_splits, values_so_far
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
@@ -29,6 +29,7 @@ from albert_keras.training.build import compile_step, model_settings, should_ski
 from albert_keras.training.cluster import broadcast, is_chief
 from albert_keras.training.fitting import compilation, create_or_resume, fit, report_loaded
 from albert_keras.training.strategy import describe_devices
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class SeedOutcome(NamedTuple):
 
     result: SeedResult
     answers: dict[str, list[Any]]  # by development split, of the best weights
-    tuned: dict[str, float]  # see `Task.tuned_answers`
+    tuned: dict[str, float]  # see `Task.tuned`
     loaded: list[str]  # what was loaded from the initial weights
 
 
@@ -62,19 +63,21 @@ def train_seed(
     """
     started = time.monotonic()
     config, task = data.config.with_flags(seed=seed), data.task
-    training, features = config.training, data.train.features
+    training, rows = config.training, data.train.rows
     check_batch_size(strategy, training)
     overlaps = {split: overlap._asdict() for split, overlap in data.overlaps.items()}
     description = initial_weights.describe() | data.fingerprints
     description |= {"overlap": overlaps, "language": initial_weights.language}
-    source = ExampleSource(features, data.tokenizer, training, description)
+    source = ExampleSource(rows, data.tokenizer, training, description)
     statistics = {
-        "positions": len(features) * features.max_seq_length,
-        "real_positions": int(features.lengths.sum()),
+        "positions": len(rows) * rows.max_seq_length,
+        "real_positions": int(rows.lengths.sum()),
     }
     skips_padding = should_skip_padding(strategy, training, statistics)
     with strategy.scope():
-        trainer = build_trained(config, data.albert_config, task, skips_padding, data.trainer_class)
+        trainer = build_trained(
+            config, data.albert_config, task, data.tokenizer, skips_padding, data.trainer_class
+        )
         model = trainer.model
         # Loading comes first: weights that do not fit must leave no folder.
         loaded = initial_weights.load(model, with_head=_is_same_task(initial_weights, task))
@@ -85,22 +88,20 @@ def train_seed(
         if first_step == 0:
             report_loaded(context, loaded.lines())
             if training.initial_output_bias == "frequencies":
-                model.initialize_output_bias(features.targets)
+                model.initialize_output_bias(rows.targets)
         if is_chief(strategy):
             # A killed process may have truncated the last line.
             keep_log_until(run.path, first_step)
             # Random weights were trained on nothing earlier.
             own = data.trained[:1] if initial_weights.kind == "random" else data.trained
             save_digests(run.path, ROWS, Digests.merged(own))
-        size, per_position = training.eval_batch_size, task.per_position
-        predictor = RowPredictor(
-            strategy, model.outputs_of, size, per_position, config=model.config
-        )
+        predictor = RowPredictor.of_model(model, training.eval_batch_size)
         scores = ScoreDev(
             run.path,
             task,
             data.dev,
-            predictor.predict,
+            model,
+            predictor,
             training,
             context.progress,
             is_chief(strategy),
@@ -128,7 +129,7 @@ def train_seed(
     best_step = broadcast(strategy, best_step or 0) or last_step
     with strategy.scope():
         run.checkpoints.restore(best_step, model)
-    scored = score_splits(task, data.dev, predictor.predict)
+    scored = score_splits(task, data.dev, model, predictor)
     first = next(iter(data.dev))
     if is_chief(strategy):
         save_tuned(run, scored.tuned)
@@ -164,16 +165,18 @@ def build_trained(
     config: FinetuneConfig,
     albert_config: AlbertConfig,
     task: Task,
+    tokenizer: Tokenizer | None = None,
     skips_padding: bool = False,
     trainer_class: type[TaskTrainer] = TaskTrainer,
 ) -> TaskTrainer:
     """Builds a model and its trainer, compiled for a resolved configuration.
 
     To be called in a strategy's scope. All weights, which are random, and moments exist.
-    `skips_padding` as in `AlbertEncoder`.
+    `skips_padding` as in `AlbertEncoder`; without a tokenizer the model takes features.
     """
     model = task.build_model(
         albert_config,
+        tokenizer,
         head_dropout=config.model.head_dropout,
         features=config.model,
         **model_settings(config.training, skips_padding),

@@ -40,7 +40,7 @@ _WORD = rf"[^\s{_PUNCTUATION}{UNSPACED_SCRIPTS}]+|\S"
 
 def has_word_model(task: Task) -> bool:
     """Returns whether a task predicts classes, labels or scores of texts or pairs, or tags."""
-    return task.kind == "tagging" or isinstance(task, TextTask) and task.texts_per_row == 1
+    return task.kind == "tagging" or isinstance(task, TextTask) and task.kind != "similarity"
 
 
 def word_model_name(task: Task) -> str:
@@ -63,11 +63,10 @@ def word_model_answers(task: Task, train: list, splits: dict[str, list]) -> dict
         model.fit(train, _truths(task, train))
     answers, tuned = {}, None
     for split, examples in splits.items():
-        outputs = {"logits": _logits(task, model, examples)}
+        values = _values(task, model, examples)
+        answers[split] = task.read_out(examples, values, task.untuned if tuned is None else tuned)
         if tuned is None:
-            answers[split], tuned = task.tuned_answers(examples, None, outputs)
-        else:
-            answers[split] = task.answers(examples, None, outputs, tuned)
+            answers[split], tuned = task.tuned(examples, answers[split])
     return answers
 
 
@@ -146,10 +145,10 @@ def _truths(task, examples):
     return MultiLabelBinarizer(classes=task.labels).fit_transform(labels)
 
 
-def _logits(task, model, examples):
-    """Returns outputs as the model of the task has them, float64 [rows, outputs]."""
+def _values(task, model, examples):
+    """Returns probabilities or scores, as of the model of the task, float64 [rows, outputs]."""
     if task.kind in ("regression", "multi_regression"):
         return model.predict(examples).reshape(-1, task.num_outputs)
     # Of each label against all others; a single label has a column for "no" before it.
     found = np.clip(model.predict_proba(examples)[:, -len(task.labels) :], 1e-9, 1 - 1e-9)
-    return scipy.special.logit(found) if task.kind == "multi_label" else np.log(found)
+    return found if task.kind == "multi_label" else found / found.sum(axis=1, keepdims=True)

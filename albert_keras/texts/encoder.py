@@ -9,11 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.formats.open_weights import open_weights
+from albert_keras.models.answers import check_finite
 from albert_keras.models.pooling import POOLINGS, Pooling
+from albert_keras.models.preprocessor import AlbertPreprocessor
+from albert_keras.models.row_predictor import RowPredictor
 from albert_keras.models.similarity import AlbertForSimilarity
-from albert_keras.tasks.features import check_numbers
-from albert_keras.tasks.pair_features import PairFeatures, encode_texts, single_texts
-from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.models.text_rows import TextRows
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -113,6 +114,7 @@ class TextEncoder:
                 f"The pooling `pooler` must not be used with `{model}`, which was trained without "
                 "a pooler. Use mean or cls."
             )
+        self._preprocessor = AlbertPreprocessor(self.tokenizer, self.settings.max_seq_length)
         self._encoder, self._pooling = loaded.encoder, Pooling(pooling)
         self._predictor = RowPredictor(
             tf.distribute.get_strategy(), self._outputs, batch_size, config=config
@@ -134,15 +136,12 @@ class TextEncoder:
 
         Raises InputError if a vector is not finite.
         """
-        room = self.settings.max_seq_length - _NUM_SPECIAL
-        ids, starts, lengths = encode_texts(texts, self.tokenizer)
-        num_truncated = int(np.count_nonzero(lengths > room))
-        alone = single_texts(ids, starts, np.minimum(lengths, room))
-        features = PairFeatures(alone, self.tokenizer, self.settings.max_seq_length)
-        found = self._predictor.predict(features) if len(texts) else {}
-        check_numbers(found)
-        empty = np.zeros([0, self.size], np.float32)
-        return Vectors(found.get("vectors", empty), num_truncated)
+        if not len(texts):
+            return Vectors(np.zeros([0, self.size], np.float32), 0)
+        rows = TextRows(self._preprocessor, {"text": list(texts)})
+        found = self._predictor.predict(rows)
+        check_finite(found)
+        return Vectors(found["vectors"], int(np.count_nonzero(rows.dropped_tokens)))
 
     def _outputs(self, inputs, training):
         settings, mask = self.settings, inputs["input_mask"]

@@ -19,6 +19,15 @@ from tests.albert_keras.tasks.small_tasks import SETTINGS
 
 #: Answer options of each row where a task has any.
 _OPTIONS = 4
+#: Names and types of what a batch is to learn, by the kind of its task.
+_SPANS = dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32")
+_TARGETS = {
+    **dict.fromkeys(("spans", "spans_or_none"), _SPANS),
+    **dict.fromkeys(
+        ("regression", "multi_regression", "multi_label", "similarity"), {"labels": "float32"}
+    ),
+    "tagging": {"tag_ids": "int32"},
+}
 
 
 class Program(Settings):
@@ -130,10 +139,10 @@ class TaskProgram(Program):
     def features(self):
         """As `Program.features`, in the layout of `Features.batch`."""
         tokens, task = (self.batch, self.sequence_length), task_class(self.kind)
-        if task.has_options:
+        if len(task.inputs) == 3:
             tokens = (self.batch, _OPTIONS, self.sequence_length)
-        elif task.texts_per_row > 1:
-            tokens = (self.batch, task.texts_per_row, self.sequence_length)
+        elif self.kind == "similarity":
+            tokens = (self.batch, 2, self.sequence_length)
         names = ["input_ids", "input_mask", "segment_ids"]
         if task.finds_spans:
             names.append("p_mask")
@@ -143,7 +152,7 @@ class TaskProgram(Program):
         targets = (self.batch,)
         if task.has_several_labels:
             targets = (self.batch, build_task(self.config().task).num_outputs)
-        for name, dtype in task.targets.items():
+        for name, dtype in _TARGETS.get(self.kind, {"labels": "int32"}).items():
             shapes[name] = (dtype, tokens if name == "tag_ids" else targets)
         return shapes | {"example_weights": ("float32", (self.batch,))}
 

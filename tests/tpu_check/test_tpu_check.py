@@ -16,7 +16,7 @@ from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import training_dataset
 from data_pipeline.records.record_files import RecordFiles
-from tests.albert_keras.tasks.small_tasks import make_examples, make_task
+from tests.albert_keras.tasks.small_tasks import make_examples, make_task, rows_for
 from tests.tpu_check import __main__ as command, compile_hlo
 from tests.tpu_check.__main__ import fault_lines, table
 from tests.tpu_check.check import Checked, check, compiler_versions
@@ -128,9 +128,9 @@ def test_features_are_those_of_a_fine_tuning(kind, tiny_corpus, tiny_tokenizer):
     if kind == "choice":  # as in RACE
         examples = [example._replace(options=(*example.options, "no")) for example in examples]
     program = small(kind, sequence_length=40)
-    features = make_task(kind).features(examples, tiny_tokenizer, training=True)
+    rows = rows_for(make_task(kind), examples, tiny_tokenizer, training=True)
     training = program.config().training.replace(batch_size=4)
-    source = ExampleSource(features, tiny_tokenizer, training, {})
+    source = ExampleSource(rows, tiny_tokenizer, training, {})
     batch = next(iter(source.batches(tf.distribute.get_strategy(), 0)))
     found = {name: (value.dtype.name, tuple(value.shape)) for name, value in batch.items()}
     assert program.features() == found

@@ -1,42 +1,37 @@
 """Checks of a version before it gets its name, and what reduced precision costs.
 
-The graph over strings must return the same answers as the Python path, which is used in training
-and evaluation: `Tokenizer`, sequences built in NumPy, the Keras model. Both must return the same
-ids, labels and texts, and probabilities that differ by rounding only.
-
-What reduced precision costs is measured against the same path, in float32.
+A SavedModel must return the same answers as the model in memory, whose functions it has: the same
+labels and texts, and probabilities that differ by rounding only. What reduced precision costs is
+measured against the same model in float32.
 """
 
 import itertools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.special
 import tensorflow as tf
 
 from albert_keras.demo_corpus import demo_documents
+from albert_keras.models.preprocessor import AlbertPreprocessor
+from albert_keras.models.text_model import AlbertForTexts
+from albert_keras.models.text_rows import TextRows
+from albert_keras.serving.calls import answers_by_signatures, call_by_rows
 from albert_keras.serving.export.lite import LiteModel
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.layout import MASK_LITERAL
 from albert_keras.serving.predictor import Candidate, Predictor
 from albert_keras.serving.saved_model.signatures import Signature, check_signature
-from albert_keras.serving.task_answers import CHOICES, ROWS, answer_by_signatures, call_by_rows
-from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.pair_features import pair_features
-from albert_keras.tasks.row_predictor import RowPredictor
-from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
-from data_pipeline.tokenizers.words import split_words
 
 logger = logging.getLogger(__name__)
 
-#: Texts as users send them. One is longer than most models read, none is longer than
-#: `TextPacker.max_bytes` of the shortest sequence, so that both paths read the same.
+#: Texts as users send them; one is longer than most models read.
 TEXTS = (
     "The ferry left the harbour before sunrise.",
     "",
@@ -52,7 +47,7 @@ _QUESTION, _OPTIONS = "What left the harbour _ ?", ("the ferry", "", "Rain, sunr
 #: Maximum difference of answers, relative to 1 or their size, for each precision: of the same graph
 #: run twice.
 ROUNDING = {"float32": 1e-4, "bfloat16": 5e-2, "int8": 1e-3}
-#: Maximum difference of probabilities from the Python path: float32, rounded in another order.
+#: Maximum difference of probabilities from the model in memory: rounded in another order.
 TOLERANCE = 1e-5
 #: Texts or examples that variants are compared on, and fewer if the run's own precision is the only
 #: variant, since then the comparison is part of a plain export.
@@ -64,7 +59,7 @@ _MIN_AGREEMENT = 0.9
 
 
 class Parity(NamedTuple):
-    """Difference between the graph and the Python path."""
+    """Difference between a SavedModel and the model in memory."""
 
     num_texts: int  #: Inputs compared.
     largest_difference: float  #: Between two numbers; those above 1 relative to their size.
@@ -81,47 +76,33 @@ class AccuracyLoss(NamedTuple):
     largest_difference: float
 
 
-def check_inputs(task: Task | None) -> list[str] | list[dict]:
-    """Returns the inputs that a model is checked with.
-
-    Without a task they are texts for a pre-trained model, most of them with masks; else inputs of
-    `Task.example`.
-    """
-    if task is None:
-        masked = [f"{MASK_LITERAL} {text[: len(text) // 2]}{MASK_LITERAL}" for text in TEXTS]
-        return [*masked, TEXTS[0]]
-    return inputs_of_texts(task, [text for text in TEXTS if text.strip()])
-
-
-def inputs_of_texts(task: Task, texts: list[str]) -> list[dict]:
-    """Creates an input for a fine-tuned model from each text; no text is blank."""
-    if task.has_options:
-        return [
-            {"context": text, "question": _QUESTION, "options": list(_OPTIONS)} for text in texts
-        ]
-    if task.finds_spans:
-        return [{"context": text, "question": _QUESTION} for text in texts]
-    if task.takes_pair:
-        others = texts[1:] + texts[:1]
-        return [{"text": one, "pair": other} for one, other in zip(texts, others, strict=True)]
-    return [{"text": text} for text in texts]
+def columns_of_texts(model: AlbertForTexts, texts: list[str]) -> dict[str, list]:
+    """Returns an example for a model of texts for each text, by the names of its preprocessor."""
+    count = len(texts)
+    columns = {
+        "text": texts,
+        "context": texts,
+        "pair": texts[1:] + texts[:1],
+        "question": [_QUESTION] * count,
+        "options": [list(_OPTIONS)] * count,
+    }
+    return {name: columns[name] for name in model.signature_inputs.values()}
 
 
 def check_answers(
     source: ExportSource, precision: str, predictor: Predictor, signatures: list[Signature]
 ) -> Parity | None:
-    """Checks that a SavedModel answers as the Python path, and each text as if it were alone.
+    """Checks that a SavedModel answers as the model in memory, and each text as if it were alone.
 
     RuntimeError if an answer differs.
 
     Returns:
-        Difference from the Python path; None unless the export is float32, whose weights are the
-        same as in Python. See `compare` for others.
+        Difference from the model in memory; None unless the export is float32, whose weights are
+        the same. See `compare` for others.
     """
     tolerance, parity = ROUNDING[precision], None
-    largest_difference(_ids(source, predictor.ask, list(TEXTS)))
     if precision == "float32":
-        parity = check_parity(source, predictor.ask, check_inputs(source.task))
+        parity = check_parity(source, predictor.ask, predictor.names)
     progress = CountedProgress(logger, "checking", len(signatures), "signatures")
     for signature in signatures:
         check_signature(signature, predictor.call, tolerance)
@@ -129,41 +110,25 @@ def check_answers(
     return parity
 
 
-def check_parity(source: ExportSource, call: Callable, inputs: list[str] | list[dict]) -> Parity:
-    """Compares the signatures over strings of a float32 export with the Python path.
+def check_parity(source: ExportSource, call: Callable, signatures: Sequence[str]) -> Parity:
+    """Compares the signatures over strings of a float32 export with the model in memory.
 
-    Raises RuntimeError if an id, label or text differs, or a number differs by more than rounding.
+    Raises RuntimeError if a label or text differs, or a number differs by more than rounding.
 
     Args:
         call: Name of a signature, and lists of str by name → dict of np.ndarray [B, ...].
-        inputs: Texts (pre-trained) or inputs of `Task.example` (fine-tuned), none longer than the
-            graph reads, see `TextPacker.max_bytes`.
+        signatures: Names of all of them.
     """
-    if source.task is not None:
-        pairs = _task_answers(source, call, inputs)
+    texts, model = list(TEXTS), source.model
+    if isinstance(model, AlbertForTexts):
+        columns = columns_of_texts(model, texts)
+        expected = map(_comparable, model.answers(columns))
+        found = answers_by_signatures(call, signatures, type(model), columns)
+        pairs: Iterable = zip(texts, expected, map(_comparable, found), strict=True)
     else:
-        pairs = itertools.chain(_masks(source, call, inputs), _order(source, call, inputs))
-    return Parity(len(inputs), largest_difference(pairs))
-
-
-def _ids(source, call, texts):
-    """Yields the ids of texts, or the words of a tagger; nothing for sequences of several texts.
-
-    Each item is a text, the answer of the Python path, and the answer of the graph; so it is for
-    the following functions.
-    """
-    task, tokenizer = source.task, source.tokenizer
-    if task is not None and task.kind == "tagging":
-        for text, answer in zip(texts, call_by_rows(call, "tags", text=texts), strict=True):
-            found = [word.decode() for word in answer["words"] if word]
-            yield text, split_words(text, task.config.word_rule), found
-        return
-    if task is not None and task.fields != ("text",):
-        return
-    for text, answer in zip(texts, call_by_rows(call, "explain_tokens", text=texts), strict=True):
-        ids = tokenizer.encode(text)[: source.max_seq_length - 2]
-        found = answer["ids"][: np.count_nonzero(answer["pieces"] != b"")].tolist()
-        yield text, [tokenizer.cls_id, *ids, tokenizer.sep_id], found
+        texts = [f"{MASK_LITERAL} {text[: len(text) // 2]}{MASK_LITERAL}" for text in texts]
+        pairs = itertools.chain(_masks(source, call, texts), _order(source, call, texts))
+    return Parity(len(texts), largest_difference(pairs))
 
 
 def _masks(source, call, texts):
@@ -208,45 +173,29 @@ def _order(source, call, texts):
     if source.model.sentence_order_head is None:
         return
     seconds = texts[1:] + texts[:1]
+    rows = AlbertPreprocessor(source.tokenizer, source.max_seq_length)
+    packer = rows.packer(is_fixed=False)
     answers = call_by_rows(call, "sentence_order", first=texts, second=seconds)
     for first, second, answer in zip(texts, seconds, answers, strict=True):
-        pair = [TextExample("0", first, second)]
-        inputs = pair_features(pair, source.tokenizer, source.max_seq_length)
-        inputs |= {"masked_lm_positions": [[0]]}
-        outputs = source.model({name: tf.constant(rows) for name, rows in inputs.items()})
+        inputs = packer.pack(rows.ids(tf.constant([first])), rows.ids(tf.constant([second])))
+        outputs = source.model(inputs | {"masked_lm_positions": tf.zeros([1, 1], tf.int32)})
         expected = tf.nn.softmax(outputs["sentence_order_logits"])[0, 0].numpy()
         yield first, float(expected), float(answer["in_order"])
 
 
-def _task_answers(source, call, inputs):
-    """Yields the answers of a task."""
-    examples = source.task.typed_examples(inputs)
-    expected, found = _answers(source, examples), _answers(source, examples, call)
-    for given, *answers in zip(inputs, expected, found, strict=True):
-        yield given, *(_comparable(answer) for answer in answers)
+def _answers(source, inputs, call=None, signatures=(), lite=None):
+    """Answers examples, texts by name, or returns the candidates for the first masks of texts.
 
-
-def _answers(source, inputs, call=None, lite=None):
-    """Answers examples of the task, or returns the candidates for the first masks of texts.
-
-    With `call` by signatures, else with sequences that are built in NumPy, by `lite`, a LiteModel,
-    or by the Python code.
+    With `call` by signatures, by `lite`, a LiteModel, or else by the model in memory.
     """
-    task = source.task
-    if task is not None and call is not None:
-        return answer_by_signatures(call, task, inputs, source.tuned)
-    if task is not None:
-        features, strategy = task.features(inputs, source.tokenizer), tf.distribute.get_strategy()
-        size = CHOICES if task.has_options else ROWS
-        predictor = lite or RowPredictor(
-            strategy,
-            source.model.outputs_of,
-            size,
-            task.per_position,
-            config=source.model.config,
-        )
-        outputs = predictor.predict(features)
-        return task.answers(inputs, features, outputs, source.tuned or None)
+    model = source.model
+    if isinstance(model, AlbertForTexts):
+        if call is not None:
+            return answers_by_signatures(call, signatures, type(model), inputs)
+        if lite is not None:
+            rows = TextRows(model.preprocessor, inputs)
+            return rows.answers(model, lite.predict(rows))
+        return model.answers(inputs)
     if call is not None:
         rows = call_by_rows(call, "fill_mask", text=inputs)
         return [Candidate(row["pieces"][0, 0].decode(), float(row["scores"][0, 0])) for row in rows]
@@ -304,7 +253,10 @@ def _difference(given, expected, found):
 
 
 def compare(
-    source: ExportSource, precision: str, call: Callable, lite_files: dict[str, Path]
+    source: ExportSource,
+    precision: str,
+    predictor: Predictor | None,
+    lite_files: dict[str, Path],
 ) -> dict[str, AccuracyLoss]:
     """Compares the variants of an export with the float32 model.
 
@@ -314,13 +266,16 @@ def compare(
 
     Args:
         precision: Of the SavedModel.
-        call: Calls its signatures, see `call_by_rows`.
+        predictor: Of the SavedModel, unless that is float32.
         lite_files: "float16" or "int8" -> `.tflite` file.
 
     Returns:
         Variant -> AccuracyLoss, such as "int8" or "lite int8"; empty if there is only float32.
     """
-    variants = {} if precision == "float32" else {precision: partial(_answers, source, call=call)}
+    variants: dict[str, Callable] = {}
+    if precision != "float32" and predictor is not None:
+        names = predictor.names
+        variants[precision] = partial(_answers, source, call=predictor.ask, signatures=names)
     for name, file in lite_files.items():
         variants[f"lite {name}"] = partial(_answers, source, lite=LiteModel(file))
     count = NUM_TEXTS if variants else NUM_OF_RUN
@@ -330,7 +285,9 @@ def compare(
     if not variants:
         return {}
     logger.info("comparing %s with float32", ", ".join(variants))
-    inputs = (masked_texts() if source.task is None else _examples(source.task))[:count]
+    inputs: Any = masked_texts()[:count]
+    if isinstance(source.model, AlbertForTexts):
+        inputs = _examples(source, count)
     expected = _answers(source, inputs)
     return {name: loss_of(name, expected, answers(inputs)) for name, answers in variants.items()}
 
@@ -367,13 +324,15 @@ def _demo_texts():
     return list(itertools.islice((text for text in texts if text.strip()), NUM_TEXTS))
 
 
-def _examples(task):
-    """Returns development examples, or examples made of the demo corpus."""
+def _examples(source, count):
+    """Returns development examples, or examples made of the demo corpus, as texts by name."""
+    task = source.task
     try:
-        return task.read(task.dev_splits[0])[:NUM_TEXTS]
+        if task is not None:
+            return task.columns_of_strings(task.read(task.dev_splits[0])[:count])
     except InputError as error:
         logger.info("no development examples (%s): comparing on the text of the demo", error)
-    return task.typed_examples(inputs_of_texts(task, _demo_texts()))
+    return columns_of_texts(source.model, _demo_texts()[:count])
 
 
 def _is_same(one, other):

@@ -21,8 +21,8 @@ import tensorflow as tf
 from albert_keras.keras_versions import variable_of
 from albert_keras.layers.kernels import inference
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.text_rows import Rows
 from albert_keras.serving.export.source import ExportSource
-from albert_keras.tasks.features import Features
 from data_pipeline.files import temporary_folder
 from data_pipeline.tensorflow_line import stderr_without
 
@@ -37,7 +37,7 @@ def write_lite(folder: Path, source: ExportSource, variants: Sequence[str]) -> d
     for weights in variants:
         folder.mkdir(exist_ok=True)
         files[weights] = folder / f"model_{weights}.tflite"
-        if source.task is None:
+        if isinstance(source.model, AlbertForPretraining):
             signatures = _pretrained_signatures(source.model, source.max_seq_length)
         else:
             model = source.string_model("float32")
@@ -99,7 +99,7 @@ class LiteModel:
             for name in interpreter.get_signature_list()
         }
 
-    def predict(self, features: Features) -> dict[str, np.ndarray]:
+    def predict(self, features: Rows) -> dict[str, np.ndarray]:
         """Returns the outputs of a fine-tuned model for all N rows, arrays [N, ...]."""
         rows = []
         for number in range(len(features)):

@@ -11,26 +11,15 @@ import keras
 from albert_keras.formats.detection import Place, convert_command, detect, read_export_record
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.hub import shared_name
-from albert_keras.models.encoder_with_head import AlbertForTask
+from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.similarity import AlbertForSimilarity
 from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.runs.log_file import read_evaluations
 from albert_keras.runs.run import Run
-from albert_keras.serving.graph.span_model import SpanModel
 from albert_keras.serving.graph.string_model import StringModel
-from albert_keras.serving.graph.string_tasks import (
-    ChoiceModel,
-    ClassificationModel,
-    MultiLabelModel,
-    MultiRegressionModel,
-    RegressionModel,
-    SimilarityModel,
-    TaskModel,
-)
-from albert_keras.serving.graph.tagging_model import TaggingModel
+from albert_keras.serving.graph.string_tasks import TaskModel
 from albert_keras.serving.graph.text_model import TextModel
-from albert_keras.tasks.finetuned import TrainedTask, open_text_model_of, read_tuned
+from albert_keras.tasks.finetuned import open_text_model_of, read_tuned
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import baseline_scores, result_of, verdict_of
 from albert_keras.tasks.task import Task
@@ -40,25 +29,6 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Maximum sequence length of a pre-trained export, unless another is requested.
 _USUAL_LENGTH = 512
-#: Kind of a task -> the module of an export that has its string signatures.
-TASK_MODELS: dict[str, type[TaskModel]] = {
-    "classification": ClassificationModel,
-    "multi_label": MultiLabelModel,
-    "regression": RegressionModel,
-    "multi_regression": MultiRegressionModel,
-    "choice": ChoiceModel,
-    "tagging": TaggingModel,
-    "spans": SpanModel,
-    "spans_or_none": SpanModel,
-    "similarity": SimilarityModel,
-}
-
-
-def build_task_model(
-    model: AlbertForTask, tokenizer: Tokenizer, task: Task, *args, **kwargs
-) -> TaskModel:
-    """Builds the TaskModel for the kind of a task; arguments and errors as of `TaskModel`."""
-    return TASK_MODELS[task.kind](model, tokenizer, task, *args, **kwargs)
 
 
 class ExportSource(NamedTuple):
@@ -66,11 +36,11 @@ class ExportSource(NamedTuple):
 
     record: dict[str, Any]  #: Contents of `run.json`; for other weights what is known about them.
     step: int | None  #: None if unknown.
-    model: AlbertForPretraining | AlbertForTask  #: float32, with the weights of the checkpoint.
+    #: float32, with the weights of the checkpoint; a model of texts with its preprocessor.
+    model: AlbertForPretraining | AlbertForTexts
     tokenizer: Tokenizer
     max_seq_length: int  #: S.
-    task: Task | None = None  #: None for a pre-trained model.
-    tuned: dict[str, float] = {}  #: As `Task.tuned_answers` returns it.
+    task: Task | None = None  #: That reads files of examples; None for a pre-trained model.
     scores: dict[str, Any] = {}  #: Scores of the checkpoint on development examples; may be empty.
     #: Main score of each baseline of a fine-tuning on these examples, by its name; may be empty.
     baselines: dict[str, float] = {}
@@ -81,13 +51,14 @@ class ExportSource(NamedTuple):
     @property
     def kind(self) -> str:
         """Either "pretraining" or "finetuning"."""
-        return "pretraining" if self.task is None else "finetuning"
+        return "pretraining" if isinstance(self.model, AlbertForPretraining) else "finetuning"
 
     def string_model(self, precision: str) -> StringModel:
         """Builds the StringModel; arguments and errors as of that class."""
-        if self.task is None:
-            return TextModel(self.model, self.tokenizer, self.max_seq_length, precision)
-        return build_task_model(self.model, self.tokenizer, self.task, precision, self.tuned)
+        if isinstance(self.model, AlbertForTexts):
+            return TaskModel(self.model, precision)
+        rows = AlbertPreprocessor(self.tokenizer, self.max_seq_length)
+        return TextModel(self.model, rows, precision)
 
     def describe(self) -> dict:
         """Returns what readers of an export must know about the model, plain JSON."""
@@ -108,8 +79,9 @@ class ExportSource(NamedTuple):
             "max_seq_length": self.max_seq_length,
             "num_parameters": self.model.count_params(),
             "kind": self.kind,
+            "model": keras.saving.get_registered_name(type(self.model)),
             "task": task,
-            "tuned": self.tuned,
+            "tuned": dict(getattr(self.model, "thresholds", {})),
             "scores": _without_folders(self.scores),
             "baselines": self.baselines,
             "verdict": self.verdict,
@@ -140,10 +112,17 @@ def open_source(
     return source._replace(**{key: one for key, one in known.items() if isinstance(one, dict)})
 
 
+def with_length(model: AlbertForTexts, length: int) -> AlbertForTexts:
+    """Returns a model with the same weights that truncates texts to another length."""
+    preprocessor = model.preprocessor.get_config() | {"sequence_length": length}
+    copy = type(model).from_config(model.get_config() | {"preprocessor": preprocessor})
+    copy.set_weights(model.get_weights())
+    return copy
+
+
 def is_of_package(model: keras.Model) -> bool:
     """Returns whether a Keras model is one of this package, with its tokenizer."""
-    is_ours = isinstance(model, AlbertForPretraining | AlbertForTask)
-    return is_ours and getattr(model, "tokenizer", None) is not None
+    return isinstance(model, AlbertForPretraining | AlbertForTexts) and model.tokenizer is not None
 
 
 def _of_run(run, step, sequence_length):
@@ -155,11 +134,10 @@ def _of_run(run, step, sequence_length):
     if is_finetuned:
         task = TaskConfig(**run.record["config"]["task"])  # with the files of its training
         task = build_task(task.replace(max_seq_length=length))
-        known = {"tuned": read_tuned(run)} | _comparison(run)
-    load_trained = functools.partial(run.load_model, step, task=task)
+        known = _comparison(run)
+    thresholds = None if task is None else read_tuned(run)
+    load_trained = functools.partial(run.load_model, step, task=task, thresholds=thresholds)
     model = load_trained(precision="float32")
-    if task is not None:  # the `.keras` file answers texts as well
-        task.complete(model, run.tokenizer, known["tuned"])
     if run.record["config"]["training"]["precision"] != "float32":
         known["load_trained"] = load_trained
     record = run.record | {"albert_config": model.config.to_dict()}
@@ -169,18 +147,21 @@ def _of_run(run, step, sequence_length):
 
 def _of_model(model, sequence_length):
     """Takes a model of this package, see `is_of_package`, as it is in memory."""
-    tokenizer, task, tuned = model.tokenizer, None, {}
+    tokenizer, task, trained = model.tokenizer, None, None
     if isinstance(model, AlbertForTexts):
-        trained = TrainedTask.of_model(model)
-        task, tuned = trained.task, trained.tuned
-    length = _length(model.config, sequence_length, task and task.max_seq_length)
-    if task is not None:
-        task = build_task(task.config.replace(max_seq_length=length))
+        trained = model.preprocessor.sequence_length
+    length = _length(model.config, sequence_length, trained)
     if model.dtype_policy.name != "float32":
         copy = type(model).from_config(model.get_config() | {"dtype": "float32"})
         copy.set_weights(model.get_weights())
         model = copy
-    return _from_elsewhere(ExportSource({}, None, model, tokenizer, length, task, tuned))
+    if isinstance(model, AlbertForTexts):
+        settings = model.task_settings()
+        if length != trained:
+            model = with_length(model, length)
+        if settings is not None:
+            task = build_task(TaskConfig(**settings | {"max_seq_length": length}))
+    return _from_elsewhere(ExportSource({}, None, model, tokenizer, length, task))
 
 
 def _of_weights(origin, sequence_length):
@@ -204,7 +185,7 @@ def _of_weights(origin, sequence_length):
         length = _length(config, sequence_length, origin.longest_text)
         settings = {"name": "similarity", "pooling": pooling, "max_seq_length": length}
         task = build_task(TaskConfig(**settings))
-        model = AlbertForSimilarity(config, dtype="float32", pooling=pooling)
+        model = task.build_model(config, tokenizer, dtype="float32")
         origin.load(model)
     source = ExportSource({}, origin.step, model, tokenizer, length, task)
     data = {"origin": shared_name(origin.path), "origin_digest": origin.digest}

@@ -6,19 +6,18 @@ fine-tuned ones.
 """
 
 import functools
+import inspect
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import num_tokens_of, readable
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.pooling import Pooling, mean_over_tokens
-from albert_keras.models.preprocessor import AlbertPreprocessor, TextPreprocessor
+from albert_keras.models.preprocessor import TextPreprocessor
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.similarity import AlbertForSimilarity
 from albert_keras.serving.graph.precision import StoredModel
-from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Positions whose attention is returned; the size of an answer grows with their square.
 _MAX_ATTENTION_LENGTH = 64
@@ -45,28 +44,22 @@ class StringModel(tf.Module):
 
     Args:
         model: float32.
-        max_seq_length: Longer texts are truncated, [CLS] and [SEP] included, S.
+        rows: TextPreprocessor. What makes the rows of texts, as for the model in training.
         precision: How the weights are stored and used, see `StoredModel`.
-        **of_rows: Further arguments of the preprocessor.
     """
 
     #: Shape of the inputs of `predict_tokens`: [B, S].
     ids_shape: tuple[int | None, ...] = (None, None)
-    #: What makes the rows of texts, as for the model in training.
-    preprocessor_class: type[TextPreprocessor] = AlbertPreprocessor
 
     def __init__(
         self,
         model: AlbertForPretraining | AlbertForTask,
-        tokenizer: Tokenizer,
-        max_seq_length: int,
+        rows: TextPreprocessor,
         precision: str = "float32",
-        **of_rows: Any,
     ):
         super().__init__(name="string_model")
         self._pooling = model.head if isinstance(model, AlbertForSimilarity) else Pooling()
         # Only its tokenizer is tracked: a Keras layer would be saved with call functions.
-        rows = self.preprocessor_class(tokenizer, max_seq_length, "bucket", **of_rows)
         vars(self)["rows"] = rows
         self.tokenizer = rows.graph_tokenizer
         # Only the weights are tracked: a Keras model as an attribute would be saved a second
@@ -74,9 +67,9 @@ class StringModel(tf.Module):
         self.stored = StoredModel(model, precision)
         self.weights = self.stored.variables
         # The blocks that a position attends to depend on the length of the whole batch.
-        self.packer = rows.packer(model.config.is_sparse_at(max_seq_length))
+        self.packer = rows.packer(model.config.is_sparse_at(rows.sequence_length))
         self.buckets = self.packer.buckets  # lengths of sequences, in tokens
-        self._unk_id, self._mask_id = tokenizer.unk_id, tokenizer.mask_id
+        self._unk_id, self._mask_id = rows.tokenizer.unk_id, rows.tokenizer.mask_id
         # Traced and saved once for all signatures; as tf.functions they would be saved once more.
         self.sequences_of, self.encoded, self.outputs = (
             functools.partial(tf.function(function, autograph=False))
@@ -103,7 +96,7 @@ class StringModel(tf.Module):
     @property
     def max_bytes(self) -> int:
         """Bytes of a text that are read."""
-        return self.packer.max_bytes
+        return self.rows.max_bytes
 
     def ids(self, texts):
         """Returns the ids of texts, string [B] → ragged int32 [B, None]."""
@@ -186,6 +179,19 @@ class StringModel(tf.Module):
 
 
 def string_function(function, *names):
-    """Converts a function of tensors to a tf.function whose inputs are string [B] with names."""
-    specs = [tf.TensorSpec([None], tf.string, name=name) for name in names]
-    return tf.function(function, input_signature=specs, autograph=False)
+    """Converts a function of tensors to a tf.function whose inputs are strings with names.
+
+    They are string [B], and "options" [B, C].
+    """
+
+    def named(*texts):
+        return function(*texts)
+
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [inspect.Parameter(name, kind) for name in names]
+    named.__signature__ = inspect.Signature(parameters)
+    specs = [
+        tf.TensorSpec([None, None] if name == "options" else [None], tf.string, name)
+        for name in names
+    ]
+    return tf.function(named, input_signature=specs, autograph=False)

@@ -1,39 +1,16 @@
 """Questions with options to choose from: RACE."""
 
-import re
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
-import scipy.special
 
+from albert_keras.models.answers import choice_answers
 from albert_keras.tasks.choice.files import LEVELS, read_race
 from albert_keras.tasks.examples import ChoiceExample
-from albert_keras.tasks.features import logits_of, with_dropped_tokens
 from albert_keras.tasks.labels import check_answered
 from albert_keras.tasks.metrics import METRICS, confusion_matrix
-from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.tokenization import Tokenizer
-
-#: Probabilities that differ by no more are equal, and the first option is chosen: the last digits
-#: depend on what else is computed at the same time.
-EQUALLY_LIKELY = 1e-5
-# The blank of a question: the underscore and the characters that clean-up turns into one.
-_BLANK = re.compile("[_\ufe33\ufe34\ufe4d-\ufe4f\uff3f]")
-
-
-class ChoiceAnswer(NamedTuple):
-    """The option chosen for a question."""
-
-    id: str
-    choice: int  # its number, from 0
-    option: str  # its text
-    probability: float
-    probabilities: tuple[float, ...]  # of all options
-    #: Tokens of passage, question and option that the model did not read; of the options the most.
-    dropped_tokens: int = 0
 
 
 class ChoiceTask(Task):
@@ -41,10 +18,8 @@ class ChoiceTask(Task):
 
     kind, model_name = "choice", "AlbertForMultipleChoice"
     inputs = ("context", "question", "options")
-    targets = {"labels": "int32"}
     card_purpose = "chooses one of several options"
     hub_pipeline = "multiple-choice"
-    has_options = True
     metric = "accuracy"
     usual_length = 512
     test_splits = labelled_tests = ("test",)
@@ -79,24 +54,18 @@ class ChoiceTask(Task):
             )
         return example._replace(label=truth)
 
-    def features(self, examples, tokenizer, training=False):
-        if not examples:
-            raise InputError("There must be at least one question. Received: none.")
-        if training:
-            check_answered(examples)
-        length = self.max_seq_length
-        max_qa_length = self.config.max_qa_length or min(128, length // 4)
-        pairs = encode_choices(examples, tokenizer, length, max_qa_length)
-        labels = [example.label for example in examples]
-        labels = None if None in labels else np.array(labels, np.int32)
-        return PairFeatures(pairs, tokenizer, length, labels, len(examples[0].options))
+    def columns(self, examples):
+        columns = {name: [getattr(example, name) for example in examples] for name in self.inputs}
+        return columns | {"options": [list(options) for options in columns["options"]]}
 
-    def answers(self, examples, features, outputs, tuned=None):
-        """Returns ChoiceAnswers; see `Task.answers`."""
-        shape = len(examples), len(examples[0].options) if examples else 0
-        rows = scipy.special.softmax(logits_of(outputs, shape), axis=-1)
-        choices = [int(np.argmax(row >= row.max() - EQUALLY_LIKELY)) for row in rows]
-        return with_dropped_tokens(chosen(examples, choices, rows.tolist()), features)
+    def truths(self, examples):
+        check_answered(examples)
+        counts = {len(example.options) for example in examples}
+        if len(counts) > 1:
+            raise InputError(
+                f"All questions must have the same number of options. Received: {sorted(counts)}."
+            )
+        return [example.label for example in examples]
 
     def scores(self, examples, answers):
         """Returns accuracy, 0 to 1, of all questions and by level if the examples have one."""
@@ -117,7 +86,9 @@ class ChoiceTask(Task):
         labels = [example.label for example in training_examples]
         counts = np.bincount(labels, minlength=len(training_examples[0].options))
         choice, proportions = int(counts.argmax()), (counts / len(labels)).tolist()
-        return chosen(examples, [choice] * len(examples), [proportions] * len(examples))
+        ids, options = [example.id for example in examples], [one.options for one in examples]
+        count = len(examples)
+        return choice_answers(ids, options, [proportions] * count, [choice] * count)
 
     def shown(self, answer):
         return f"`{_letter(answer.choice)}`"
@@ -136,66 +107,6 @@ class ChoiceTask(Task):
         choices = [answer.choice for answer in answers]
         names = tuple(_letter(number) for number in range(options))
         return confusion_matrix(labels, choices, options), names
-
-
-def chosen(examples: list, choices: list[int], probabilities: list) -> list[ChoiceAnswer]:
-    """Returns the answers with these options, and the probabilities of all options."""
-    return [
-        ChoiceAnswer(example.id, choice, example.options[choice], row[choice], tuple(row))
-        for example, choice, row in zip(examples, choices, probabilities, strict=True)
-    ]
-
-
-def choice_text(question: str, option: str) -> str:
-    """Returns the question with an option in its blanks, or followed by it if it has none.
-
-    A blank is `_`, or any other low line that clean-up turns into one.
-    """
-    question, option = question.strip(), option.strip()
-    filled, blanks = _BLANK.subn(lambda _: option, question)
-    return filled if blanks else f"{question} {option}"
-
-
-def encode_choices(
-    examples: list[ChoiceExample], tokenizer: Tokenizer, max_seq_length: int, max_qa_length: int
-) -> EncodedPairs:
-    """Encodes `[CLS] passage [SEP] question with option [SEP]` for every option.
-
-    The last `max_qa_length` tokens of question and option are read, and the first ones of the
-    passage.
-
-    Returns:
-        N * C pairs, the C options of a question one after another.
-
-    Raises:
-        InputError: If lengths do not fit or the examples have different numbers of options.
-
-    Source:
-        `convert_single_example` in google-research/albert, `race_utils.py`.
-    """
-    counts = {len(example.options) for example in examples}
-    if len(counts) > 1:
-        raise InputError(
-            f"All questions must have the same number of options. Received: {sorted(counts)}."
-        )
-    num_special = tokenizer.num_special
-    if not 1 <= max_qa_length < max_seq_length - num_special:
-        raise InputError(
-            f"`max_qa_length` must be at least 1 and less than `max_seq_length` - {num_special}. "
-            f"Received: max_qa_length={max_qa_length}, max_seq_length={max_seq_length}."
-        )
-    texts = [example.context for example in examples for _ in example.options]
-    texts += [
-        choice_text(example.question, option) for example in examples for option in example.options
-    ]
-    ids, starts, lengths = encode_texts(texts, tokenizer)
-    starts, lengths = starts.reshape(2, -1).T.copy(), lengths.reshape(2, -1).T.copy()
-    totals = lengths.sum(axis=1)
-    surplus = np.maximum(lengths[:, 1] - max_qa_length, 0)
-    starts[:, 1] += surplus
-    lengths[:, 1] -= surplus
-    lengths[:, 0] = np.minimum(lengths[:, 0], max_seq_length - num_special - lengths[:, 1])
-    return EncodedPairs(ids, starts, lengths, totals - lengths.sum(axis=1))
 
 
 def _is_right(examples, answers):

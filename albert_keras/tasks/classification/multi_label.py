@@ -2,36 +2,20 @@
 
 import functools
 import itertools
-import logging
-from typing import NamedTuple
 
 import numpy as np
-import scipy.special
 
+from albert_keras.models.answers import THRESHOLD, labels_answers
 from albert_keras.models.labels import zeros_and_ones
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import row_of
-from albert_keras.tasks.features import with_dropped_tokens
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.tables.cells import listed_labels, marked_labels
 from albert_keras.tasks.task import Error
 
-#: A label applies from this probability on, unless a threshold was set or fitted.
-THRESHOLD = 0.5
 #: Examples with a label from which the threshold of this label is fitted on its own.
 _LEAST_EXAMPLES = 20
 _NO_LABEL = "(none)"
-
-logger = logging.getLogger(__name__)
-
-
-class LabelsAnswer(NamedTuple):
-    """The labels that apply, and the probability of each label by its name."""
-
-    id: str
-    labels: tuple[str, ...]
-    probabilities: dict[str, float]
-    dropped_tokens: int = 0  # tokens of the input that the model did not read
 
 
 def common_threshold(truth: np.ndarray, probabilities: np.ndarray, metric: str) -> float:
@@ -119,7 +103,6 @@ class MultiLabelTask(TextTask):
     card_purpose = "assigns any of {labels} labels to {texts}"
     has_several_labels = True
     usual_metrics = ("micro_f1",)
-    _activation = staticmethod(scipy.special.expit)
 
     def with_truths(self, examples, truths):
         pairs = zip(examples, zeros_and_ones(truths, self.labels, are_whole=True), strict=True)
@@ -127,7 +110,10 @@ class MultiLabelTask(TextTask):
             one._replace(label=tuple(itertools.compress(self.labels, row))) for one, row in pairs
         ]
 
-    def tuned_answers(self, examples, features, outputs):
+    def truths(self, examples):
+        return [list(label) for label in super().truths(examples)]
+
+    def tuned(self, examples, answers):
         """Fits thresholds to the metric of the task, unless `threshold` is set.
 
         One for all labels and one for each label are compared, and the better is used. Each half of
@@ -136,8 +122,9 @@ class MultiLabelTask(TextTask):
         returned were fitted to all examples.
         """
         if self.config.threshold is not None or not examples:
-            return self.answers(examples, features, outputs), {}
-        truth, probabilities = self._truth(examples), self._values(examples, outputs)
+            return answers, {}
+        truth = self._truth(examples)
+        probabilities = np.array([[*answer.probabilities.values()] for answer in answers])
         crossed, scores = {}, {}
         for way, fit in _WAYS.items():
             thresholds = np.empty(truth.shape)
@@ -148,27 +135,18 @@ class MultiLabelTask(TextTask):
             crossed[way] = thresholds
             scores[way] = self._scores_of(truth, probabilities >= thresholds)[self.metric]
         best = max(scores, key=scores.__getitem__)  # of equals the first
-        if features is not None:  # not those of a baseline
-            listing = ", ".join(f"{score:.3f} with {way}" for way, score in scores.items())
-            logger.info("thresholds fitted to %s: %s; used: %s", self.metric, listing, best)
         fitted = np.broadcast_to(_WAYS[best](truth, probabilities, self.metric), truth.shape[1:])
-        answers = self._applied(examples, probabilities, crossed[best])
-        tuned = dict(zip(self.labels, fitted.tolist(), strict=True))
-        return with_dropped_tokens(answers, features), tuned
+        applies = (probabilities >= crossed[best]).tolist()
+        answers = [
+            answer._replace(labels=tuple(itertools.compress(self.labels, row)))
+            for answer, row in zip(answers, applies, strict=True)
+        ]
+        return answers, dict(zip(self.labels, fitted.tolist(), strict=True))
 
     def read_out(self, examples, values, tuned=None):
         """As in `TextTask`; `tuned` has the threshold of each label."""
-        return self._applied(examples, values, self.thresholds(tuned))
-
-    def _applied(self, examples, probabilities, thresholds):
-        """Answers with the labels whose probability reaches its threshold."""
-        rows, applies = probabilities.tolist(), (probabilities >= thresholds).tolist()
-        return [
-            LabelsAnswer(
-                example.id, tuple(itertools.compress(self.labels, given)), self._by_label(row)
-            )
-            for example, row, given in zip(examples, rows, applies, strict=True)
-        ]
+        ids = [example.id for example in examples]
+        return labels_answers(ids, self.labels, values, self.thresholds(tuned))
 
     def thresholds(self, tuned: dict[str, float] | None = None) -> np.ndarray:
         """Returns the probability from which each label applies, float64 [C]."""
@@ -188,7 +166,7 @@ class MultiLabelTask(TextTask):
 
     def guesses(self, training_examples, examples):
         proportions = self._truth(training_examples).mean(axis=0)
-        return self._applied(examples, np.tile(proportions, (len(examples), 1)), THRESHOLD)
+        return self.read_out(examples, np.tile(proportions, (len(examples), 1)))
 
     def shown(self, answer):
         return f"`{_names(answer.labels)}`"

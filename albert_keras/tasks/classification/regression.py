@@ -1,19 +1,17 @@
 """Numbers for texts or pairs: STS-B of GLUE, a user's own tables, the similarity of two texts."""
 
 import functools
-from typing import NamedTuple
 
 import numpy as np
 import scipy.stats
 
+from albert_keras.models.answers import scores_answers
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_tasks import glue_splits
 from albert_keras.tasks.classification.task import TextTask
-from albert_keras.tasks.examples import TextExample, row_of
-from albert_keras.tasks.features import check_numbers
-from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
+from albert_keras.tasks.examples import row_of
 from albert_keras.tasks.tables.cells import score_of
-from albert_keras.tasks.task import Error, Task, check_text
+from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
 
 #: Scores that spread less than this fraction of the range of labels count as all the same.
@@ -22,30 +20,12 @@ _LEAST_SPREAD = 1e-3
 _GLUE = "sts-b"
 
 
-class ScoreAnswer(NamedTuple):
-    """A score as the model returns it; it may be outside the range of labels."""
-
-    id: str
-    score: float
-    dropped_tokens: int = 0  # tokens of the input that the model did not read
-
-
-class ScoresAnswer(NamedTuple):
-    """Several scores by name, as in `ScoreAnswer`."""
-
-    id: str
-    scores: dict[str, float]
-    dropped_tokens: int = 0
-
-
 class ScoreTask(TextTask):
     """A number for each row. An example's label is a float."""
 
     kind, model_name = "regression", "AlbertForRegression"
-    targets = {"labels": "float32"}
     card_purpose = "predicts a number for {texts}"
     usual_metrics = ("pearson", "spearman", "mean_squared_error")
-    _activation = staticmethod(np.asarray)
 
     labels = ()
     with_truths = Task.with_truths  # one by one, with `with_truth`
@@ -61,8 +41,7 @@ class ScoreTask(TextTask):
         return example._replace(label=score_of([truth], ["label"]))
 
     def read_out(self, examples, values, tuned=None):
-        pairs = zip(examples, values[:, 0].tolist(), strict=True)
-        return [ScoreAnswer(example.id, score) for example, score in pairs]
+        return scores_answers([example.id for example in examples], self.labels, values)
 
     def _scores_of(self, truth, given, names=None):
         """Returns the mean of each score over the numbers, and where there are several each."""
@@ -133,9 +112,8 @@ class ScoresTask(ScoreTask):
             )
         return example._replace(label=score_of(list(truth), self.labels))
 
-    def read_out(self, examples, values, tuned=None):
-        pairs = zip(examples, values.tolist(), strict=True)
-        return [ScoresAnswer(example.id, self._by_label(row)) for example, row in pairs]
+    def truths(self, examples):
+        return [list(label) for label in super().truths(examples)]
 
 
 class SimilarityTask(ScoreTask):
@@ -151,7 +129,6 @@ class SimilarityTask(ScoreTask):
     kind, model_name = "similarity", "AlbertForSimilarity"
     card_purpose = "scores how similar two texts are, and returns a vector for a text"
     hub_pipeline = "sentence-similarity"
-    texts_per_row = 2
     trains_head = False
     own_columns = ("text", "pair")  # the training may have been on STS-B
     usual_metrics = ("spearman", "pearson")
@@ -181,29 +158,8 @@ class SimilarityTask(ScoreTask):
             )
         return super().read(split)
 
-    def example(self, number, fields):
-        example = super().example(number, fields)
-        check_text("pair", example.second)
-        return example
-
-    def features(self, examples, tokenizer, training=False):
-        labels = None
-        if training and self.objective == "scores":
-            labels = self._truth(examples)[:, 0].astype(np.float32)
-        texts = [
-            TextExample(example.id, text)
-            for example in examples
-            for text in (example.first, example.second)
-        ]
-        pairs, sequences = encode_pairs(texts, tokenizer, self.max_seq_length), 2
-        features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels, sequences)
-        # Of both texts, as each of them is read on its own.
-        features.dropped_tokens = pairs.dropped.reshape(-1, sequences).sum(axis=1)
-        return features
-
-    def _values(self, examples, outputs):
-        check_numbers(outputs)
-        return np.asarray(outputs["cosine"], np.float64)[:, None]
+    def targets(self, examples):
+        return super().targets(examples) if self.objective == "scores" else None
 
     def guesses(self, training_examples, examples):
         return None  # a constant answer has no correlation with anything

@@ -1,12 +1,11 @@
 """Classes of texts and pairs: GLUE, and a user's own tables."""
 
 import functools
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.special
 
+from albert_keras.models.answers import class_answers
 from albert_keras.models.labels import class_ids
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_files import (
@@ -16,23 +15,11 @@ from albert_keras.tasks.classification.glue_files import (
 )
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_splits
 from albert_keras.tasks.examples import TextExample, row_of
-from albert_keras.tasks.features import logits_of, with_dropped_tokens
 from albert_keras.tasks.labels import check_answered, check_labels, label_numbers
-from albert_keras.tasks.pair_features import PairFeatures, encode_pairs
 from albert_keras.tasks.tables.cells import class_of
 from albert_keras.tasks.tables.files import label_names, read_table
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
-
-
-class ClassAnswer(NamedTuple):
-    """A class: `label` str, its `probability`, and the `probabilities` of all classes by name."""
-
-    id: str
-    label: str
-    probability: float
-    probabilities: dict[str, float]
-    dropped_tokens: int = 0  # tokens of the input that the model did not read
 
 
 class TextTask(Task):
@@ -43,15 +30,12 @@ class TextTask(Task):
 
     kind, model_name = "classification", "AlbertForClassification"
     inputs: tuple[str, ...] = ("text",)
-    targets: Mapping[str, str] = {"labels": "int32"}
     card_purpose = "sorts {texts} into {labels} classes"
     hub_pipeline = "text-classification"
     #: Names of the scores of a user's own table, the main one first.
     usual_metrics: tuple[str, ...] = ("accuracy", "macro_f1")
     #: Whether a row of a table may have a blank second text.
     pair_may_be_blank = True
-    #: From logits to probabilities or scores, float64 [N, C].
-    _activation = staticmethod(functools.partial(scipy.special.softmax, axis=-1))
 
     def __init__(self, config):
         super().__init__(config)
@@ -78,11 +62,13 @@ class TextTask(Task):
     @property
     def model_settings(self):
         encoding = "separate" if self.config.pair_encoding == "separate" else "joint"
-        return {"num_labels": self.num_outputs, "pair_encoding": encoding}
-
-    def complete(self, model, tokenizer, tuned):
-        super().complete(model, tokenizer, tuned)
-        model.pairs, model.threshold = self.takes_pair, self.config.threshold
+        return {
+            "num_labels": self.num_outputs,
+            "labels": self.labels or None,
+            "pair_encoding": encoding,
+            "pairs": self.takes_pair,
+            "threshold": self.config.threshold,
+        }
 
     @functools.cached_property
     def labels(self):
@@ -126,28 +112,22 @@ class TextTask(Task):
         pairs = zip(examples, class_ids(truths, self.labels), strict=True)
         return [example._replace(label=self.labels[number]) for example, number in pairs]
 
-    def features(self, examples, tokenizer, training=False):
-        labels = None
-        if training or all(example.label is not None for example in examples):
-            labels = self._truth(examples).astype(self.targets["labels"])
-            labels = labels.ravel() if self.num_outputs == 1 else labels
-        pairs = encode_pairs(examples, tokenizer, self.max_seq_length)
-        features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels)
-        if training and self.config.class_weights == "balanced":
-            from sklearn.utils.class_weight import compute_sample_weight
+    def columns(self, examples):
+        columns = {"text": [example.first for example in examples]}
+        if self.takes_pair:
+            columns["pair"] = [example.second or "" for example in examples]
+        return columns
 
-            features.weights = compute_sample_weight("balanced", labels).astype(np.float32)
-        return features
+    def truths(self, examples):
+        check_answered(examples)
+        return [example.label for example in examples]
 
-    def answers(self, examples, features, outputs, tuned=None):
-        if not examples:
-            return []
-        answers = self.read_out(examples, self._values(examples, outputs), tuned)
-        return with_dropped_tokens(answers, features)
+    def weights(self, targets):
+        if self.config.class_weights != "balanced":
+            return None
+        from sklearn.utils.class_weight import compute_sample_weight
 
-    def _values(self, examples, outputs):
-        """Returns the probability or the score of each label, float64 [N, C]."""
-        return self._activation(logits_of(outputs, (len(examples), self.num_outputs)))
+        return compute_sample_weight("balanced", targets).astype(np.float32)
 
     def read_out(
         self, examples: list, values: np.ndarray, tuned: dict[str, float] | None = None
@@ -157,23 +137,12 @@ class TextTask(Task):
         Args:
             examples: Labelled or not.
             values: float [N, C].
-            tuned: As of `answers`.
+            tuned: As `Task.tuned` returns it.
         """
         threshold = self.config.threshold
         # The first of equals is the best.
         best = np.argmax(values, axis=1) if threshold is None else values[:, 1] >= threshold
-        return self.class_answers(examples, values, best)
-
-    def class_answers(self, examples: list, values: np.ndarray, numbers: np.ndarray) -> list:
-        """Answers with the numbers of classes, int [N]; `values` as of `read_out`."""
-        numbers, rows = numbers.astype(int).tolist(), values.tolist()
-        return [
-            ClassAnswer(example.id, self.labels[at], row[at], self._by_label(row))
-            for example, at, row in zip(examples, numbers, rows, strict=True)
-        ]
-
-    def _by_label(self, row):
-        return dict(zip(self.labels, row, strict=True))
+        return class_answers(_ids(examples), self.labels, values, best.astype(int).tolist())
 
     def scores(self, examples, answers):
         return self.label_scores(examples, [answer[1] for answer in answers])
@@ -203,7 +172,8 @@ class TextTask(Task):
         truth = self._truth(training_examples)
         proportions = np.bincount(truth, minlength=self.num_outputs) / len(truth)
         values = np.tile(proportions, (len(examples), 1))
-        return self.class_answers(examples, values, np.argmax(values, axis=1))
+        numbers = np.argmax(values, axis=1).tolist()
+        return class_answers(_ids(examples), self.labels, values, numbers)
 
     def error(self, example, answer):
         if example.label == answer.label:
@@ -296,3 +266,7 @@ class TextTask(Task):
     def _numbers(self, values):
         """Returns the numbers of classes, int64 [N]."""
         return label_numbers(values, self.labels)
+
+
+def _ids(examples):
+    return [example.id for example in examples]

@@ -215,16 +215,17 @@ def null_threshold(examples, predictions, null_scores) -> float:
     """Finds the threshold with the best F1.
 
     It is just above the threshold that the official search finds: that search counts the question
-    at the threshold as answered, whereas `SpanTask` answers strictly below it. And
-    where answering nothing is best, the official search returns 0, which suits only probabilities.
+    at the threshold as answered, whereas models answer strictly below it. And where
+    answering nothing is best, the official search returns 0, which suits only probabilities.
 
-    Arguments and errors as of `best_thresholds`; the result is for `SpanTask.answers`.
+    Arguments and errors as of `best_thresholds`; the result is for `SpanTask.tuned`.
     """
     best = best_thresholds(examples, predictions, null_scores)
     unanswerable = sum(not example.answers for example in examples)
     if best["best_f1"] <= 100 * unanswerable / len(examples):
         return min(null_scores.values())
-    return float(np.nextafter(best["best_f1_thresh"], np.inf))
+    # The next number of those that models compute with.
+    return float(np.nextafter(np.float32(best["best_f1_thresh"]), np.float32(np.inf)))
 
 
 def _summary(exact, word_f1, ids):

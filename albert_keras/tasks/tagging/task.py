@@ -2,16 +2,14 @@
 
 import functools
 import operator
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
-import scipy.special
 
+from albert_keras.models.answers import TagAnswer
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.features import logits_of
 from albert_keras.tasks.labels import check_answered, check_few, check_labels, label_numbers
-from albert_keras.tasks.tagging.features import tag_features
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.scores import (
     entity_counts,
@@ -21,18 +19,7 @@ from albert_keras.tasks.tagging.scores import (
 from albert_keras.tasks.task import Error, Task, check_text
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-from data_pipeline.tokenizers.words import split_words
-
-
-class TagAnswer(NamedTuple):
-    """The tags of a sentence, one for each word, and the probabilities of these tags."""
-
-    id: str
-    words: tuple[str, ...]
-    tags: tuple[str, ...]
-    probabilities: tuple[float, ...]
-    #: Words at the end without a tag, "" in `tags`: only by the signatures of an export alone.
-    dropped_words: int = 0
+from data_pipeline.tokenizers.words import GIVEN_WORDS, split_words
 
 
 class TagTask(Task):
@@ -44,10 +31,9 @@ class TagTask(Task):
 
     kind, model_name = "tagging", "AlbertForTagging"
     inputs = ("text",)
-    targets = {"tag_ids": "int32"}
     card_purpose = "assigns one of {labels} tags to each word"
     hub_pipeline = "token-classification"
-    per_position = uses_windows = True
+    uses_windows = True
     own_columns = ("text",)  # by default the first column
     is_official = False
 
@@ -60,7 +46,7 @@ class TagTask(Task):
 
     @property
     def model_settings(self):
-        return {"num_labels": self.num_outputs}
+        return {"labels": self.labels}
 
     @property
     def preprocessor_settings(self):
@@ -107,9 +93,9 @@ class TagTask(Task):
             raise InputError("A sentence must have either `text` or `words`, not both or neither.")
         [(name, words)] = fields.items()
         if name == "text" and not isinstance(words, list | tuple):
-            check_text(name, words)
-            words = split_words(words, self.config.word_rule)
-        elif (
+            check_text(name, words, may_be_blank=True)
+            return TaggedExample(str(number), (), text=words)
+        if (
             not isinstance(words, list | tuple)
             or not words
             or not all(isinstance(word, str) and word for word in words)
@@ -121,6 +107,9 @@ class TagTask(Task):
 
     def with_truth(self, example, truth):
         tags = tuple(truth)
+        if example.text is not None:
+            words = split_words(example.text, self.config.word_rule)
+            example = example._replace(words=tuple(words), text=None)
         if len(tags) != len(example.words):
             raise InputError(
                 f"There must be a tag for each of {len(example.words)} words. "
@@ -131,24 +120,28 @@ class TagTask(Task):
         label_numbers(tags, self.labels)  # raises for an unknown one
         return example._replace(tags=tags)
 
-    def features(self, examples, tokenizer, training=False):
-        if training:
-            check_answered(examples)
-        has_tags = all(example.tags is not None for example in examples)
-        names = self.labels if has_tags else None
-        return tag_features(examples, tokenizer, self.max_seq_length, names)
+    def columns(self, examples):
+        if all(example.text is None for example in examples):
+            return {"words": [list(example.words) for example in examples]}
+        return self.columns_of_strings(examples)
 
-    def answers(self, examples, features, outputs, tuned=None):
-        if not examples:
-            return []
-        words = outputs
-        if features is not None:  # of the tokens that words begin with
-            words = {"logits": outputs["logits"][features.word_starts]}
-        count = sum(len(example.words) for example in examples)
-        logits = logits_of(words, (count, self.num_outputs))
-        probabilities = scipy.special.softmax(logits, axis=-1)
-        tags = [self.labels[number] for number in probabilities.argmax(axis=1)]
-        return _answers(examples, tags, probabilities.max(axis=1).tolist())
+    def columns_of_strings(self, examples):
+        return {"text": [text_of(example) for example in examples]}
+
+    def truths(self, examples):
+        check_answered(examples)
+        return [list(example.tags) for example in examples]
+
+    def read_out(self, examples: list, values: np.ndarray, tuned: Any = None) -> list:
+        """Answers sentences by the probabilities of the tags of all their words, [words, C]."""
+        tags = [self.labels[number] for number in values.argmax(axis=1)]
+        answers, begin = [], 0
+        for example in examples:
+            own = slice(begin, begin + len(example.words))
+            sure = tuple(values[own].max(axis=1).tolist())
+            answers.append(TagAnswer(example.id, example.words, tuple(tags[own]), sure))
+            begin = own.stop
+        return answers
 
     def scores(self, examples, answers):
         truth, given = _truth(examples), _given(answers)
@@ -202,16 +195,6 @@ class TagTask(Task):
         return label_numbers((tag for tags in sentences for tag in tags), self.labels)
 
 
-def _answers(examples, tags, probabilities):
-    """Splits the tags and probabilities of all words into one answer for each sentence."""
-    answers, begin = [], 0
-    for id, words, _ in examples:
-        own = slice(begin, begin + len(words))
-        answers.append(TagAnswer(id, words, tuple(tags[own]), tuple(probabilities[own])))
-        begin = own.stop
-    return answers
-
-
 def _truth(examples):
     check_answered(examples)
     return [example.tags for example in examples]
@@ -224,3 +207,19 @@ def _given(answers):
 def _ratio_of_counts(_, counts):
     above, below = counts.sum(axis=0)
     return above / below if below else 0.0
+
+
+def text_of(example: TaggedExample) -> str:
+    """Returns the text of a sentence, in which words that were given are marked as such.
+
+    InputError if one of them contains white space, at which a model would split it.
+    """
+    if example.text is not None:
+        return example.text
+    for word in example.words:
+        if word.split() != [word]:
+            raise InputError(
+                "Words of a sentence must not contain white space, at which they would be split. "
+                f"Received: {word!r}."
+            )
+    return GIVEN_WORDS + " ".join(example.words)

@@ -12,13 +12,10 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.cli.predict import describe_answer
+from albert_keras.models.answers import ClassAnswer, ScoreAnswer, SpanAnswer, TagAnswer
 from albert_keras.serving.predictor import Candidate, FilledMask, SentenceOrder
-from albert_keras.tasks.classification.regression import ScoreAnswer
-from albert_keras.tasks.classification.task import ClassAnswer
 from albert_keras.tasks.examples import QuestionExample, TaggedExample, TextExample
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.spans.task import SpanAnswer
-from albert_keras.tasks.tagging.task import TagAnswer
 from albert_keras.tasks.task_config import TaskConfig
 from tests.albert_keras.serving.small_exports import make_model, write_export, write_run
 from tests.albert_keras.tasks.small_tasks import SETTINGS

@@ -13,8 +13,11 @@ from albert_keras.formats import hugging_face
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.vocabulary import read_vocabulary, vocabulary_of
 from albert_keras.formats.vocabulary_writing import files_for
+from albert_keras.models.row_predictor import RowPredictor
+from albert_keras.models.text_rows import TextRows
 from albert_keras.serving.export.source import open_source
-from albert_keras.tasks.finetuned import TrainedTask
+from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
+from albert_keras.tasks.predict import answering
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.library_training import train_byte_bpe
@@ -97,17 +100,23 @@ def logits_in_numpy(weights, batch):
     return lambda per_position: (sequence if per_position else pooled) @ kernel.T + bias
 
 
+def asked(path, fields):
+    """Returns the answers of a run to an input, its rows, and the outputs for them."""
+    task, model = task_of(open_run(path)), open_finetuned(path)
+    examples = task.typed_examples([fields])
+    rows = TextRows(model.preprocessor, task.columns(examples))
+    return answering(task, model)(examples), rows, RowPredictor.of_model(model).predict(rows)
+
+
 @pytest.mark.parametrize("name", ["classes", "scores", "tags", "spans", "choice"])
 def test_the_logits_are_those_of_the_foreign_head(converted, name):
     result, weights = converted(name)
     assert result.task == CASES[name][-1]
-    model = TrainedTask.open(result.path)
     fields = {
         "spans": {"question": "the ferry", "context": TEXT},
         "choice": {"question": "the ferry", "context": TEXT, "options": ["left", "sunrise"]},
     }.get(name, TEXT)
-    examples = model.examples([fields])
-    features, found = model.compute_outputs(examples)
+    answers, features, found = asked(result.path, fields)
     length = int(features.lengths[0])
     of = logits_in_numpy(weights, features.batch(np.arange(1), length))
     if name == "spans":
@@ -122,7 +131,7 @@ def test_the_logits_are_those_of_the_foreign_head(converted, name):
     else:
         expected = of(False).reshape(1, -1)
         np.testing.assert_allclose(found["logits"], expected, rtol=0, atol=1e-5)
-    assert len(model.answers(examples)) == 1
+    assert len(answers) == 1
     if name in ("classes", "tags", "spans"):
         source = open_source(result.path)
         assert source.kind == "finetuning" and source.task.config.name == CASES[name][-1]
@@ -156,8 +165,7 @@ def test_a_converted_tagger_splits_as_its_vocabulary_shows(tiny_tokenizer):
 
 def test_a_classifier_of_pairs_is_named_by_the_user(converted):
     result, _ = converted("numbered", pair=True)
-    model = TrainedTask.open(result.path)
-    answer = model.answers(model.examples([{"text": TEXT, "pair": "the ferry"}]))[0]
+    [answer], _, _ = asked(result.path, {"text": TEXT, "pair": "the ferry"})
     assert result.task == "pair" and set(answer.probabilities) == {"LABEL_0", "LABEL_1"}
     with pytest.raises(InputError, match="`pair` requires a model that sorts .* heads spans"):
         converted("spans", pair=True)
@@ -180,13 +188,11 @@ def test_a_roberta_with_a_classifier_answers(tiny_corpus, tmp_path):
     hugging_face.write(weights, tmp_path / "theirs", files)
     result = convert(tmp_path / "theirs", tmp_path / "ours")
     assert result.task == "classification"
-    model = TrainedTask.open(result.path)
-    examples = model.examples([TEXT])
-    features, found = model.compute_outputs(examples)
+    answers, features, found = asked(result.path, TEXT)
     length = int(features.lengths[0])
     expected = logits_in_numpy(weights, features.batch(np.arange(1), length))(False)
     np.testing.assert_allclose(found["logits"], expected, rtol=0, atol=1e-5)
-    assert model.answers(examples)[0].label in ("no", "yes")
+    assert answers[0].label in ("no", "yes")
     convert(result.path, tmp_path / "back", to="hugging-face")
     again = hugging_face.read(tmp_path / "back")
     again = dataclasses.replace(again, albert_config=weights.albert_config)

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from albert_keras.distillation.config import TaskDistillationConfig
-from albert_keras.distillation.task import TaughtFeatures, distill_task
+from albert_keras.distillation.task import TaughtRows, distill_task
+from albert_keras.models.row_predictor import RowPredictor
+from albert_keras.models.text_rows import TextRows
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.finetuned import TrainedTask, open_run, task_of
+from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
 from data_pipeline.errors import InputError
 
 ALONE = {"random_baseline": False}
@@ -70,14 +72,18 @@ def test_the_result_is_a_fine_tuning_with_a_teacher(taught, tuned_teacher):
 
 
 def test_each_row_has_the_logits_of_its_example(tuned_teacher, settings):
-    model = TrainedTask.open(tuned_teacher)
-    examples = task_of(open_run(tuned_teacher)).read("train")
-    features, outputs = model.compute_outputs(examples)
-    rows = np.array([7, 3, 31])
-    found = TaughtFeatures(features, outputs["logits"]).batch(rows)
-    _, alone = model.compute_outputs([examples[row] for row in rows])
-    np.testing.assert_allclose(found["teacher_logits"], alone["logits"], atol=1e-5)
-    np.testing.assert_array_equal(found["labels"], features.batch(rows)["labels"])
+    model, task = open_finetuned(tuned_teacher), task_of(open_run(tuned_teacher))
+    examples, predictor = task.read("train"), RowPredictor.of_model(model)
+    numbers = np.array([7, 3, 31])
+    some = [examples[number] for number in numbers]
+    every, few = (
+        TextRows(model.preprocessor, task.columns(one), task.targets(one))
+        for one in (examples, some)
+    )
+    found = TaughtRows(every, predictor.predict(every)["logits"]).batch(numbers)
+    expected = predictor.predict(few)["logits"]
+    np.testing.assert_allclose(found["teacher_logits"], expected, atol=1e-5)
+    np.testing.assert_array_equal(found["labels"], every.batch(numbers)["labels"])
 
 
 def test_a_teacher_of_other_labels_is_refused(

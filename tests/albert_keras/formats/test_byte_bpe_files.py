@@ -7,8 +7,7 @@ import tokenizers
 
 from albert_keras.formats.vocabulary import read_vocabulary, vocabulary_of
 from albert_keras.formats.vocabulary_writing import files_for
-from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.pair_features import pair_features
+from albert_keras.models.preprocessor import AlbertPreprocessor
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe import read_bpe, write_bpe
 from data_pipeline.tokenizers.library_training import train_byte_bpe
@@ -92,8 +91,8 @@ def test_pairs_have_two_separators_and_vocabularies_of_earlier_versions_one(voca
         assert tokenizer.pair_separators == separators
         reference = tokenizers.Tokenizer.from_str(written["tokenizer.json"].decode())
         pair = reference.encode("a", "b")
-        ours = pair_features([TextExample("", "a", "b")], tokenizer, 16)
-        assert pair.ids == ours["input_ids"][0, : ours["input_mask"].sum()].tolist()
+        ours = AlbertPreprocessor(tokenizer, 16)((["a"], ["b"]))
+        assert pair.ids == ours["input_ids"][0][ours["input_mask"][0] > 0].numpy().tolist()
         assert pair.ids.count(tokenizer.sep_id) == separators + 1
         assert set(pair.type_ids) == {0}
         assert vocabulary_of(written, "x").tokenizer.digest == tokenizer.digest

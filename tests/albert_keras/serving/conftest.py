@@ -5,10 +5,10 @@ import shutil
 
 import pytest
 
-from albert_keras.serving.export.source import build_task_model
+from albert_keras.serving.graph.string_tasks import TaskModel
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
-from tests.albert_keras.serving.small_exports import make_model, tuned_of, write_run
+from tests.albert_keras.serving.small_exports import make_model, write_run
 from tests.albert_keras.tasks.small_tasks import make_task
 
 
@@ -34,7 +34,7 @@ def of_kind(tiny_tokenizer):
     def of_kind(kind):
         task = make_task(kind)
         model = make_model(task, tiny_tokenizer)
-        return task, model, build_task_model(model, tiny_tokenizer, task, tuned=tuned_of(task))
+        return task, model, TaskModel(model)
 
     return of_kind
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.models.text_rows import TextRows
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.serving.export.source import ExportSource
@@ -13,7 +14,7 @@ from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import save_tuned
 from tests.albert_keras.tasks.conftest import SHAPE
-from tests.albert_keras.tasks.small_tasks import build_model, make_examples
+from tests.albert_keras.tasks.small_tasks import make_examples
 
 #: Of squad2; where there is none, 0 is taken.
 NULL_THRESHOLD = -0.6
@@ -22,7 +23,7 @@ NULL_THRESHOLD = -0.6
 def make_model(task, tokenizer, **shape_changes):
     """Returns a small model of a task that tells inputs apart."""
     shape = SHAPE.replace(vocab_size=tokenizer.vocab_size, initializer_range=0.5, **shape_changes)
-    model = build_model(task.kind, shape, task.num_outputs)
+    model = task.build_model(shape, tokenizer, tuned_of(task), seed=0)
     draw = np.random.default_rng(0)
     for weight in model.head.weights:
         weight.assign(draw.normal(0, 0.5, weight.shape))
@@ -30,7 +31,7 @@ def make_model(task, tokenizer, **shape_changes):
 
 
 def tuned_of(task):
-    """Returns what was tuned with a small task, as `Task.tuned_answers`."""
+    """Returns what was tuned with a small task, as `Task.tuned`."""
     if task.kind == "multi_label":
         return dict(zip(task.labels, (0.3, 0.5, 0.8), strict=True))
     return {"null_threshold": NULL_THRESHOLD} if task.kind == "spans_or_none" else {}
@@ -57,8 +58,10 @@ def write_run(folder, task, model, tokenizer, corpus):
         task=task.config,
         training={"steps": 1, "batch_size": 4, "precision": "float32", "peak_tflops": 1.0},
     )
-    features = task.features(make_examples(corpus, task.kind, 4), tokenizer, training=True)
-    source = ExampleSource(features, tokenizer, config.training, {"fingerprint": "0"})
+    examples = make_examples(corpus, task.kind, 4)
+    columns, targets = task.columns(examples), task.targets(examples)
+    rows = TextRows(task.build_preprocessor(tokenizer), columns, targets)
+    source = ExampleSource(rows, tokenizer, config.training, {"fingerprint": "0"})
     run = Run.prepare(folder, config, model.config, source)
     run.write()
     run.checkpoints.save(1, weight_names(model), score=0.5)
@@ -85,8 +88,7 @@ def write_export(folder, task, model, tokenizer, signatures=None):
         usual = "text_pair" if task.takes_pair else "serving_default"
         signatures = [ANSWERING.get(task.kind, usual)]
     record = {"kind": "finetuning", "tokenizer_digest": tokenizer.digest}
-    length, tuned = task.max_seq_length, tuned_of(task)
-    source = ExportSource(record, None, model, tokenizer, length, task, tuned)
+    source = ExportSource(record, None, model, tokenizer, task.max_seq_length, task)
     module = source.string_model("float32")
     functions = module.functions | module.token_functions
     part = tf.Module()

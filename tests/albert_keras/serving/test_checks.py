@@ -1,17 +1,13 @@
 """What is asked before a version gets its name: each fault is found."""
 
-import itertools
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.export.checks import check_answers, check_inputs, check_parity
+from albert_keras.serving.export.checks import TEXTS, check_parity
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.saved_model.signatures import Signature, check_signature
 from data_pipeline.errors import InputError
-from data_pipeline.limits import BYTES_PER_POSITION
-from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 
 TEXT = Signature("ask", "predict", {"text": tf.TensorSpec([None], tf.string)}, {})
 
@@ -26,10 +22,26 @@ def ask(predictor):
     return predictor.ask
 
 
-def test_the_graph_of_a_run_answers_as_python(source, ask):
-    inputs = check_inputs(None)
-    parity = check_parity(source, ask, inputs)
-    assert parity.num_texts == len(inputs) and 0 <= parity.largest_difference < 1e-5
+@pytest.fixture(scope="module")
+def names(predictor):
+    return predictor.names
+
+
+def test_the_graph_of_a_run_answers_as_the_model(source, ask, names):
+    parity = check_parity(source, ask, names)
+    assert parity.num_texts == len(TEXTS) and 0 <= parity.largest_difference < 1e-5
+
+
+@pytest.mark.parametrize("output", ["label", "probabilities"])
+def test_a_class_that_is_another_is_found(run_of_kind, pairs_predictor, output):
+    def changed(signature, **texts):
+        answer = pairs_predictor.ask(signature, **texts)
+        return answer | {output: answer[output][::-1]}
+
+    source, names = open_source(run_of_kind("classification")), pairs_predictor.names
+    assert check_parity(source, pairs_predictor.ask, names).largest_difference < 1e-5
+    with pytest.raises(RuntimeError, match="does not give the same answer"):
+        check_parity(source, changed, names)
 
 
 @pytest.mark.parametrize(
@@ -41,24 +53,14 @@ def test_the_graph_of_a_run_answers_as_python(source, ask):
         ("sentence_order", "in_order", lambda values: values * np.nan),
     ],
 )
-def test_a_number_or_piece_that_is_another_is_found(source, ask, name, output, change):
+def test_a_number_or_piece_that_is_another_is_found(source, ask, names, name, output, change):
     def changed(signature, **texts):
         answer = ask(signature, **texts)
         return answer | {output: change(answer[output])} if signature == name else answer
 
     message = "does not give the same answer|not finite"
     with pytest.raises((RuntimeError, InputError), match=message):
-        check_parity(source, changed, check_inputs(None)[:3])
-
-
-def test_an_id_that_is_another_is_found(source, ask):
-    class Changed:
-        def ask(self, signature, **texts):
-            answer = ask(signature, **texts)
-            return answer | {"ids": answer["ids"] + (np.arange(answer["ids"].shape[1]) == 2)}
-
-    with pytest.raises(RuntimeError, match="does not give the same answer"):
-        check_answers(source, "int8", Changed(), [])
+        check_parity(source, changed, names)
 
 
 def test_a_row_that_is_missing_or_not_finite_is_found():
@@ -68,15 +70,6 @@ def test_a_row_that_is_missing_or_not_finite_is_found():
         check_signature(
             TEXT, lambda name, inputs: {"sizes": np.full(len(inputs["text"]), np.nan)}, 1e-5
         )
-
-
-def test_no_text_is_longer_than_the_shortest_graph_reads():
-    tasks = [None, *map(make_task, SETTINGS)]
-    for given in itertools.chain.from_iterable(map(check_inputs, tasks)):
-        texts = [given] if isinstance(given, str) else given.values()
-        for text in texts:
-            if isinstance(text, str):
-                assert len(text.encode()) <= BYTES_PER_POSITION * 8
 
 
 def lengths(name, inputs):

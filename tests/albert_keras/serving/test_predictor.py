@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.cli import main
+from albert_keras.models.answers import ClassAnswer
+from albert_keras.serving.calls import answers_by_signatures, call_by_rows
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
-from albert_keras.tasks.classification.task import ClassAnswer
-from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.finetuned import TrainedTask
+from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
+from albert_keras.tasks.predict import answering
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.cleanup import PLAIN_MARKS
 from tests.albert_keras.serving.small_exports import assert_alike
@@ -131,39 +131,35 @@ def test_pairs_are_classified_as_by_the_run(pairs_predictor, run_of_kind):
     inputs = [{"text": a, "pair": b} for a in DIRTY for b in ("It left.", *DIRTY) if a and b]
     inputs.append({"text": "Rain.", "pair": "", "id": "k7"})
     found = pairs_predictor.answer(inputs)
-    model = TrainedTask.open(run_of_kind("classification"))
+    run = open_run(run_of_kind("classification"))
+    task, model = task_of(run), open_finetuned(run)
     assert type(found[0]) is ClassAnswer and found[-1].id == "k7" and found[3].id == "3"
     assert len({answer.label for answer in found}) > 1
-    assert_alike(found, model.answers(model.examples(inputs)))
+    assert_alike(found, answering(task, model)(task.typed_examples(inputs)))
 
 
-def test_neither_a_task_nor_a_threshold_is_made_up(changed_export):
+def test_neither_a_task_nor_a_class_is_made_up(changed_export):
     with pytest.raises(InputError, match="with its export.json"):
         Predictor(changed_export).answer({"text": "a", "pair": "b"})
-    for tuned in (None, {"null_threshold": "0"}):
-        record = {"kind": "finetuning", "task": {"config": {"name": "squad2"}}, "tuned": tuned}
-        (changed_export / "export.json").write_text(json.dumps(record))
-        predictor = Predictor(changed_export)
-        with pytest.raises(InputError, match="`tuned` in export.json must contain"):
-            predictor.answer({"context": "It left.", "question": "Who?"})
+    record = {"kind": "finetuning", "task": {"config": {"name": "squad2"}}, "model": "of>Others"}
+    (changed_export / "export.json").write_text(json.dumps(record))
+    predictor = Predictor(changed_export)
+    with pytest.raises(InputError, match="class is known. Received: of>Others. Import the module"):
+        predictor.answer({"context": "It left.", "question": "Who?"})
 
 
 def test_the_class_is_the_one_that_the_graph_chose():
     task = make_task("classification")
     row = {"label": b"yes", "probability": 0.4, "probabilities": [0.4, 0.4, 0.2]}
+    row |= {"labels": [b"no", b"yes", b"maybe"], "dropped_tokens": 0}
 
     def ask(signature, **texts):
         return {name: np.array([value]) for name, value in row.items()}
 
-    [answer] = answer_by_signatures(ask, task, [TextExample("7", "The ferry", "left.")])
+    pair = {"text": ["The ferry"], "pair": ["left."]}
+    [answer] = answers_by_signatures(ask, ["text_pair"], task.model_class, pair, ["7"])
     probabilities = {"no": 0.4, "yes": 0.4, "maybe": 0.2}
     assert answer == ClassAnswer("7", "yes", 0.4, probabilities)
-
-
-def test_words_with_white_space_cannot_be_asked_by_strings():
-    task = make_task("tagging")
-    with pytest.raises(InputError, match="must not contain white space.*Received: 'New York'"):
-        answer_by_signatures(None, task, [task.example(0, {"words": ["New York"]})])
 
 
 def test_strings_are_sent_some_at_a_time_short_ones_first():
@@ -177,7 +173,7 @@ def test_strings_are_sent_some_at_a_time_short_ones_first():
     assert [row["length"] for row in call_by_rows(ask, "any", text=texts)] == list(map(len, texts))
     assert [len(batch) for batch in sent] == [32, 32, 6] and sum(sent, []) == sorted(texts)
     assert call_by_rows(ask, "any", text=[]) == []
-    with pytest.raises(InputError, match="values of `score` that are not finite"):
+    with pytest.raises(InputError, match="1 of 1 `score` of the model are not finite"):
         call_by_rows(lambda signature, text: {"score": np.array([np.nan])}, "any", text=["a"])
 
 

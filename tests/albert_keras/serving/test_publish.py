@@ -15,6 +15,7 @@ import tensorflow as tf
 from albert_keras.conversion.convert import convert
 from albert_keras.formats.detection import versions
 from albert_keras.formats.keras_file import KerasFile
+from albert_keras.models.answers import ClassAnswer, ScoreAnswer
 from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.text_classifiers import AlbertForClassification
 from albert_keras.runs.run import Run
@@ -29,8 +30,6 @@ from albert_keras.serving.publish import export, round_weights
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.serving.saved_model.signatures import WARM_UP_FILE, read_signatures
 from albert_keras.serving.serve_check import serve_check
-from albert_keras.tasks.classification.regression import ScoreAnswer
-from albert_keras.tasks.classification.task import ClassAnswer
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
 from tests.albert_keras.serving.local.running import running

@@ -8,6 +8,7 @@ import pytest
 
 from albert_keras.config import AlbertConfig
 from albert_keras.keras_versions import name_of
+from albert_keras.models.text_rows import TextRows
 from albert_keras.runs.log_file import log_evaluation
 from albert_keras.tasks import metrics, train_seed
 from albert_keras.tasks.finetune import finetune
@@ -124,11 +125,12 @@ def untrained(end_at_once):
 
 @pytest.fixture(scope="session")
 def features_of(tiny_corpus, tiny_tokenizer):
-    """Returns a function that makes the Features of 21 examples of a kind, or a few more rows."""
+    """Returns a function that makes the TextRows of 21 examples of a kind, or a few more rows."""
 
     def features(kind, training=False):
-        examples = make_examples(tiny_corpus, kind)
-        return make_task(kind).features(examples, tiny_tokenizer, training)
+        task, examples = make_task(kind), make_examples(tiny_corpus, kind)
+        targets = task.targets(examples) if training else None
+        return TextRows(task.build_preprocessor(tiny_tokenizer), task.columns(examples), targets)
 
     return features
 

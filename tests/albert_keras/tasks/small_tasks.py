@@ -8,6 +8,7 @@ import tensorflow as tf
 
 import albert_keras
 from albert_keras.config import AlbertConfig
+from albert_keras.models.text_rows import TextRows
 from albert_keras.tasks.examples import (
     Answer,
     ChoiceExample,
@@ -35,6 +36,16 @@ SETTINGS = {
 }
 
 
+_SMALLEST = {
+    "hidden_size": 2,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 1,
+    "vocab_size": 9,
+    "embedding_size": 2,
+    "intermediate_size": 2,
+}
+
+
 def build_model(kind, config, num_outputs, **settings):
     """Builds the model of a kind, by its name."""
     if kind in ("classification", "multi_label", "multi_regression", "tagging"):
@@ -46,9 +57,7 @@ def build_model(kind, config, num_outputs, **settings):
 
 @functools.cache
 def _smallest_model(kind):
-    shape = {"hidden_size": 2, "num_hidden_layers": 1, "num_attention_heads": 1}
-    shape |= {"vocab_size": 9, "embedding_size": 2, "intermediate_size": 2}
-    return build_model(kind, AlbertConfig(**shape), 3)
+    return build_model(kind, AlbertConfig(**_SMALLEST), 3)
 
 
 def task_sums(kind, outputs, features):
@@ -59,6 +68,20 @@ def task_sums(kind, outputs, features):
 def task_counts(kind, features):
     """Returns the sum of the weights of the losses of a kind."""
     return tf.reduce_sum(_smallest_model(kind).weights_of(features))
+
+
+def rows_for(task, examples, tokenizer, training=False):
+    """Returns the TextRows of examples of a task."""
+    targets = task.targets(examples) if training else None
+    return TextRows(task.build_preprocessor(tokenizer), task.columns(examples), targets)
+
+
+def read_out(task, examples, tokenizer, outputs, thresholds=None):
+    """Returns the answers that a model of a task reads out of outputs for the rows of examples."""
+    shape = _SMALLEST | {"vocab_size": tokenizer.vocab_size}
+    model = task.build_model(AlbertConfig(**shape), tokenizer, thresholds)
+    ids = [example.id for example in examples]
+    return rows_for(task, examples, tokenizer).answers(model, outputs, ids)
 
 
 def make_task(kind):

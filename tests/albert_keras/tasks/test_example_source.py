@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.models.text_rows import Rows
 from albert_keras.tasks.example_source import ExampleSource
-from albert_keras.tasks.features import Features
 from albert_keras.tasks.finetune_config import FinetuneTraining
 
 COUNT, B = 500, 20
 
 
-class Numbered(Features):
+class Numbered(Rows):
     """Rows that hold nothing but their numbers."""
 
     max_seq_length = 8

@@ -66,7 +66,7 @@ def test_the_baselines_are_words_and_the_mean_vector_of_the_initial_weights(
     )
     task = task_of(open_run(result.path))
     examples = task.read("dev")
-    answers = task.answers(examples, None, {"cosine": (first * second).sum(axis=1)})
+    answers = task.read_out(examples, (first * second).sum(axis=1, keepdims=True))
     expected = task.scores(examples, answers)["spearman"]
     found = result.baselines["mean vector before training"]["dev"]["spearman"]
     assert found == pytest.approx(expected, abs=1e-3)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from albert_keras.tasks.finetuned import TrainedTask, open_run
-from albert_keras.tasks.predict import predict_task
+from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
+from albert_keras.tasks.predict import answering, predict_task
 from data_pipeline.limits import read_json
 
 TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
@@ -22,8 +22,10 @@ def tuned(tuned_toy):
 
 @pytest.fixture(scope="module")
 def model(tuned):
-    """Returns the model of the best seed."""
-    return TrainedTask.open(tuned)
+    """Returns a function that answers inputs by the model of the best seed."""
+    run = open_run(tuned)
+    task, model = task_of(run), open_finetuned(run)
+    return lambda inputs: answering(task, model)(task.typed_examples(inputs))
 
 
 def test_a_fine_tuning_means_its_best_seed(tuned, tmp_path):
@@ -40,14 +42,14 @@ def test_a_fine_tuning_means_its_best_seed(tuned, tmp_path):
 
 def test_answers_keep_the_ids_of_what_was_asked(model):
     inputs = [{"id": "k7", "text": "Rain."}, "Rain.", {"text": "Rain."}, {"id": 9, "text": "Rain."}]
-    answers = model.answers(model.examples(inputs))
+    answers = model(inputs)
     assert [answer.id for answer in answers] == ["k7", "1", "2", "9"]
     assert inputs[0] == {"id": "k7", "text": "Rain."}
 
 
 def test_typed_texts_and_rows_of_a_file_are_answered_alike(tuned, model, tmp_path):
     (tmp_path / "new.tsv").write_text("\n".join(["body", *TEXTS]) + "\n")
-    expected = model.answers(model.examples(TEXTS))
+    expected = model(TEXTS)
     found = predict_task(tuned, TEXTS).answers
     assert [one.label for one in found] == [one.label for one in expected]
     np.testing.assert_allclose(

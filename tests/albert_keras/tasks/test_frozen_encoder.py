@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from albert_keras.runs.run import Run
-from albert_keras.serving.export.source import build_task_model
+from albert_keras.serving.graph.string_tasks import TaskModel
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.predict import predict_task
 from tests.albert_keras.checkpoint_tensors import assert_same, tensors_of
 from tests.albert_keras.serving.small_exports import write_export
 from tests.albert_keras.tasks.conftest import SHAPE
-from tests.albert_keras.tasks.small_tasks import build_model, make_task
+from tests.albert_keras.tasks.small_tasks import make_task
 
 
 @pytest.fixture(scope="module")
@@ -84,12 +84,12 @@ def test_a_server_has_the_operations_of_the_head(tiny_tokenizer, features_of, tm
     task, shape = make_task("tagging"), SHAPE.replace(initializer_range=0.5)
     settings = {"freeze_encoder": True, "combine": "weighted-sum"}
     shape = shape.replace(num_hidden_layers=2)
-    model = build_model("tagging", shape, task.num_outputs, features=settings)
+    model = task.build_model(shape, tiny_tokenizer, features=settings, seed=0)
     write_export(tmp_path / "1", task, model, tiny_tokenizer)
     check_ops(tmp_path / "1")
     inputs = features_of("tagging").batch(np.arange(3))
     expected = model.outputs_of(inputs)["logits"]
     for precision, tolerance in (("float32", 1e-5), ("int8", 0.5)):
-        module = build_task_model(model, tiny_tokenizer, task, precision)
+        module = TaskModel(model, precision)
         found = module.stored.outputs(inputs)["logits"]
         np.testing.assert_allclose(found, expected, atol=tolerance)

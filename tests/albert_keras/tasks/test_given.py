@@ -13,7 +13,7 @@ def read(task, inputs, truths, **settings):
     flags = settings_of({"task": task} | settings, (inputs, truths))
     config = TaskConfig(name=flags.pop("task"), **flags)
     config, examples = read_given(config, (inputs, truths))
-    return config.labels, [one[-1] for one in examples]
+    return config.labels, [one.tags if task == "tagging" else one[-1] for one in examples]
 
 
 @pytest.mark.parametrize(

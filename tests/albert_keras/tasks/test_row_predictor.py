@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.tasks.features import Features
-from albert_keras.tasks.kinds import task_class
-from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.models.row_predictor import RowPredictor
+from albert_keras.models.text_rows import Rows
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import build_model
 
 
-class Some(Features):
+class Some(Rows):
     """Some rows of features; notes in `asked` how many it was asked for at a time, how long."""
 
     def __init__(self, features, rows):
@@ -36,7 +35,7 @@ def check(kind, features, strategy=None, batch_size=4, model=None):
     strategy = strategy or tf.distribute.get_strategy()
     model = model or scrambled_model(kind, strategy)
     found = RowPredictor(
-        strategy, model.outputs_of, batch_size, task_class(kind).per_position, config=model.config
+        strategy, model.outputs_of, batch_size, kind in ("spans", "tagging"), config=model.config
     ).predict(features)
     rows = np.arange(len(features))
     inputs = getattr(features, "features", features).batch(getattr(features, "rows", rows))

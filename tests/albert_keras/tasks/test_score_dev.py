@@ -1,6 +1,7 @@
 """Scores during a run choose its best checkpoint, end it when nothing gets better, and are told."""
 
 import logging
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,17 +15,14 @@ from albert_keras.training.saving import SaveCheckpoints
 
 
 class Scripted:
-    """A task whose scores are written down; predictions say which is next."""
+    """A task whose scores are written down; rows say which is next."""
 
     metric = "f1"
     positive_class = "yes"
+    untuned = {"threshold": 0.0}
 
-    def tuned_answers(self, examples, features, outputs):
-        return outputs["value"], {"threshold": 0.5}
-
-    def answers(self, examples, features, outputs, tuned):
-        assert tuned == {"threshold": 0.5}
-        return outputs["value"]
+    def tuned(self, examples, answers):
+        return answers, {"threshold": 0.5}
 
     def scores(self, examples, answers):
         return {"f1": answers, "accuracy": answers / 2}
@@ -39,12 +37,19 @@ def run(
     """Lets callbacks see the steps of a run; returns ScoreDev, saving, and what was saved."""
     script, progress = iter(values), Progress(first_step, steps)
     checkpoints = CheckpointFolder(folder / "checkpoints", keep=1)
-    dev = words.pop("dev", {"dev": ([], None)})
+
+    def answers(model, outputs, ids):
+        assert model.thresholds in ({"threshold": 0.0}, {"threshold": 0.5})
+        return next(script)
+
+    rows = SimpleNamespace(answers=answers)
+    dev = {split: (examples, rows) for split, examples in words.pop("dev", {"dev": []}).items()}
     scores = ScoreDev(
         folder,
         Scripted(),
         dev,
-        lambda _: {"value": next(script)},
+        SimpleNamespace(),
+        SimpleNamespace(predict=lambda _: {}),
         FinetuneTraining(evaluate_every=every, patience=patience, steps=steps),
         progress,
         **words,
@@ -109,7 +114,7 @@ def test_patience_remembers_what_came_before_an_interruption(tmp_path):
 
 
 def test_only_the_first_split_decides(tmp_path, caplog):
-    dev = {"dev": ([], None), "dev_mm": ([], None)}
+    dev = {"dev": [], "dev_mm": []}
     with caplog.at_level(logging.INFO):
         scores, _, saved, _ = run(tmp_path, [0.5, 0.1, 0.4, 0.9], steps=10, dev=dev)
     assert saved == {5: -0.5, 10: -0.4}

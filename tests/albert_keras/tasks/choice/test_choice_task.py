@@ -6,13 +6,15 @@ import json
 import numpy as np
 import pytest
 
-from albert_keras.tasks.choice.task import ChoiceAnswer, ChoiceTask, choice_text, encode_choices
+from albert_keras.models.answers import ChoiceAnswer, choice_answers
+from albert_keras.models.multiple_choice import AlbertMultipleChoicePreprocessor
+from albert_keras.tasks.choice.task import ChoiceTask
 from albert_keras.tasks.examples import ChoiceExample
-from albert_keras.tasks.pair_features import lay_out
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.cleanup import clean_up
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from tests.albert_keras.tasks.small_tasks import read_out, rows_for
 
 OPTIONS = ("at noon", "at night", "in the long and cold spring", "never")
 CONTEXT = "The ferry left at noon.\nIt came back at night."
@@ -27,19 +29,19 @@ def task(**settings):
     return ChoiceTask(TaskConfig(name="race", **settings))
 
 
-def outputs(*choices, options=4, sure=2.0):
-    return {"logits": sure * np.eye(options, dtype=np.float32)[list(choices)]}
-
-
-def answered(*choices):
-    return task().answers(EXAMPLES, None, outputs(*choices))
+def answered(*choices, examples=EXAMPLES):
+    """Returns answers with options of these numbers, to one of four which is the most likely."""
+    values = (0.1 + 0.6 * np.eye(4)[list(choices)]).tolist()
+    ids, options = [one.id for one in examples], [one.options for one in examples]
+    return choice_answers(ids, options, values, choices)
 
 
 def choice_features(examples, tokenizer, max_seq_length=512, max_qa_length=128):
-    choices = encode_choices(examples, tokenizer, max_seq_length, max_qa_length)
-    features = lay_out(choices, tokenizer, max_seq_length)
-    count = len(examples[0].options)
-    return {name: ids.reshape(-1, count, max_seq_length) for name, ids in features.items()}
+    preprocessor = AlbertMultipleChoicePreprocessor(
+        tokenizer, max_seq_length, max_qa_length=max_qa_length
+    )
+    columns = task().columns(examples)
+    return {name: values.numpy() for name, values in preprocessor(columns).items()}
 
 
 def passage(count=2, **changes):
@@ -108,17 +110,18 @@ def test_any_number_of_options_may_be_typed(tiny_tokenizer):
     fields = {"context": CONTEXT, "question": "When?", "options": ["at noon", "never", "now"]}
     example = task().example(7, fields)
     assert example == ChoiceExample("7", CONTEXT, "When?", ("at noon", "never", "now"))
-    features = task().features([example, example], tiny_tokenizer)
-    assert features.batch([0, 1], 64)["input_ids"].shape == (2, 3, 64)
-    assert "labels" not in features.batch([0])
-    answers = task().answers([example, example], features, outputs(2, 1, options=3))
+    rows = rows_for(task(), [example, example], tiny_tokenizer)
+    assert rows.batch([0, 1], 64)["input_ids"].shape == (2, 3, 64)
+    assert "labels" not in rows.batch([0])
+    logits = {"logits": np.eye(3, dtype=np.float32)[[2, 1]]}
+    answers = read_out(task(), [example, example], tiny_tokenizer, logits)
     assert [answer.option for answer in answers] == ["now", "never"]
     bad = {**fields, "options": ["one"]}, {**fields, "options": "ab"}, {**fields, "question": 1}
     for one in (*bad, {"context": CONTEXT}, {**fields, "text": "x"}):
         with pytest.raises(InputError, match="must"):
             task().example(0, one)
     with pytest.raises(InputError, match="1 have none, the first is '7'"):
-        task().features([EXAMPLES[0], example], tiny_tokenizer, training=True)
+        rows_for(task(), [EXAMPLES[0], example], tiny_tokenizer, training=True)
 
 
 @pytest.mark.parametrize(
@@ -127,10 +130,14 @@ def test_any_number_of_options_may_be_typed(tiny_tokenizer):
         ("Why?", r"Why? be\1t"),
         (" The _ and  the _. ", r"The be\1t and  the be\1t."),
         ("A ＿ wins.", r"A be\1t wins."),
+        ("", r" be\1t"),
+        ("__", r"be\1tbe\1t"),
     ],
 )
-def test_an_option_fills_the_blanks_or_follows(question, text):
-    assert choice_text(question, r" be\1t ") == text
+def test_an_option_fills_the_blanks_or_follows(question, text, tiny_tokenizer):
+    rows = AlbertMultipleChoicePreprocessor(tiny_tokenizer)
+    stripped = (rows._stripped([part]) for part in (question, r" be\1t "))
+    assert rows._filled(*stripped).numpy()[0].decode() == text
 
 
 def test_an_option_keeps_its_end_and_a_passage_its_beginning(tiny_tokenizer):
@@ -138,7 +145,7 @@ def test_an_option_keeps_its_end_and_a_passage_its_beginning(tiny_tokenizer):
     features = choice_features([example], tiny_tokenizer, max_seq_length=16, max_qa_length=8)
     passage = tiny_tokenizer.encode(example.context)
     long, short = (
-        tiny_tokenizer.encode(choice_text("Why _?", option)) for option in example.options
+        tiny_tokenizer.encode("Why _?".replace("_", option)) for option in example.options
     )
     assert len(long) > 8 > len(short)
     cls, sep = tiny_tokenizer.cls_id, tiny_tokenizer.sep_id
@@ -152,7 +159,7 @@ def test_an_option_keeps_its_end_and_a_passage_its_beginning(tiny_tokenizer):
     for row in choice_features([example], of_roberta, 16, 6)["input_ids"][0]:
         seps = np.flatnonzero(row == sep)
         assert len(seps) == 3 and seps[1] == seps[0] + 1
-    with pytest.raises(InputError, match="less than `max_seq_length` - 4"):
+    with pytest.raises(InputError, match="less than `sequence_length` - 4"):
         choice_features([example], of_roberta, 10, 6)
 
 
@@ -170,17 +177,18 @@ def test_real_questions_give_the_pieces_of_the_original_order_of_work(shared_dat
             tail = tokenizer.encode(text)[-64:]
             expected = [2, *passage[: 253 - len(tail)], 3, *tail, 3]
             assert ids.tolist() == expected + [0] * (256 - len(expected))
-    answers = race.answers(examples, None, outputs(*[one.label for one in examples]))
+    answers = answered(*[one.label for one in examples], examples=examples)
     assert set(race.scores(examples, answers).values()) == {1.0}
     assert race.errors(examples, answers) == []
 
 
-def test_the_most_probable_option_is_chosen():
-    found = outputs(3, 1, 2, sure=4.0)
-    answers = task().answers(EXAMPLES, None, found)
-    assert [answer.choice for answer in answers] == [3, 1, 2]
-    weights = np.exp(found["logits"][0].astype(float))
-    np.testing.assert_allclose(answers[0].probabilities, weights / weights.sum(), rtol=1e-12)
+def test_the_most_probable_option_is_chosen(tiny_tokenizer):
+    logits = np.float32(4 * np.eye(4)[[3, 1, 2]])
+    logits[2] = [1, 1 - 1e-6, 0, 0]  # as likely: the first one
+    answers = read_out(task(), EXAMPLES, tiny_tokenizer, {"logits": logits})
+    assert [answer.choice for answer in answers] == [3, 1, 0]
+    weights = np.exp(logits[0].astype(float))
+    np.testing.assert_allclose(answers[0].probabilities, weights / weights.sum(), rtol=1e-6)
     assert answers[0].probability == max(answers[0].probabilities)
     assert answers[0].option == "never"
     assert json.loads(json.dumps(answers[0]._asdict()))["choice"] == 3

@@ -1,22 +1,19 @@
 """Rows with any number of labels."""
 
 import itertools
-import re
 
 import numpy as np
 import pytest
 import sklearn.metrics
 
+from albert_keras.models.answers import LabelsAnswer
 from albert_keras.tasks.classification import multi_label
-from albert_keras.tasks.classification.multi_label import (
-    LabelsAnswer,
-    common_threshold,
-    own_thresholds,
-)
+from albert_keras.tasks.classification.multi_label import common_threshold, own_thresholds
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
+from tests.albert_keras.tasks.small_tasks import read_out, rows_for
 from tests.parameters import slow
 
 COLUMNS = ("toxic", "insult", "threat")
@@ -108,15 +105,13 @@ def test_settings_that_do_not_fit_are_refused(settings, says):
 def test_the_labels_are_laid_out_and_answers_have_a_threshold(tiny_tokenizer):
     it = task()
     examples = [TextExample("a", "so", None, ("insult",)), TextExample("b", "but", None, ())]
-    features = it.features(examples, tiny_tokenizer, training=True)
-    batch = features.batch([1, 0])
-    assert batch["labels"].dtype == np.int32
+    batch = rows_for(it, examples, tiny_tokenizer, training=True).batch([1, 0])
+    assert batch["labels"].dtype == np.float32
     assert batch["labels"].tolist() == [[0, 0, 0], [0, 1, 0]]
-    logits = np.array([[0.0, np.log(3), -np.log(3)], [-1.0, -1.0, -1.0]])
-    one, other = it.answers(examples, features, {"logits": logits})
+    logits = np.float32([[0.0, np.log(3), -np.log(3)], [-1.0, -1.0, -1.0]])
+    one, other = read_out(it, examples, tiny_tokenizer, {"logits": logits})
     assert (one.id, one.labels, other.labels) == ("a", ("toxic", "insult"), ())
     assert one.probabilities == pytest.approx({"toxic": 0.5, "insult": 0.75, "threat": 0.25})
-    assert it.answers([], features, {}) == []
 
 
 def examples_of(truth):
@@ -211,11 +206,10 @@ def test_thresholds_are_the_best_of_all_combinations(seed, monkeypatch):
     assert exact(common_threshold(truth, probabilities, "exact_match")) == max(map(exact, steps))
 
 
-def test_rare_labels_do_not_cost_the_score_that_is_reported(caplog, tiny_tokenizer):
+def test_rare_labels_do_not_cost_the_score_that_is_reported():
     """28 labels, most of them rare and badly known, as of emotions: their own F1 is highest with
     thresholds so low that they are given to many texts.
     """
-    caplog.set_level("INFO")
     rng = np.random.default_rng(0)
     shares = np.concatenate([[0.3, 0.1], np.full(26, 0.02)])
     truth = (rng.random((2000, 28)) < shares).astype(int)
@@ -230,11 +224,10 @@ def test_rare_labels_do_not_cost_the_score_that_is_reported(caplog, tiny_tokeniz
             TextExample(str(n), "A", None, tuple(itertools.compress(names, row)))
             for n, row in enumerate(truth)
         ]
-        features = it.features(examples, tiny_tokenizer)
-        answers, tuned = it.tuned_answers(examples, features, {"logits": logits})
+        known = it.read_out(examples, 1 / (1 + np.exp(-logits)))
+        answers, tuned = it.tuned(examples, known)
         scores[metric] = it.scores(examples, answers)
         assert set(tuned) == set(names)
-        assert re.search(rf"{metric}: 0.\d+ with one for all labels, 0.\d+ with one", caplog.text)
     probabilities = 1 / (1 + np.exp(-logits))
     one = probabilities >= common_threshold(truth, probabilities, "micro_f1")
     reachable = sklearn.metrics.f1_score(truth, one, average="micro")
@@ -243,12 +236,12 @@ def test_rare_labels_do_not_cost_the_score_that_is_reported(caplog, tiny_tokeniz
         assert found[metric] >= max(other[metric] for other in scores.values()) - 0.01
 
 
-def test_tuned_answers_are_those_of_thresholds_from_the_other_half_or_set(rare):
+def test_answers_are_those_of_thresholds_from_the_other_half_or_set(rare):
     truth, probabilities = rare
     it, examples = task(), examples_of(truth)
-    results = {"logits": np.log(probabilities / (1 - probabilities))}
-    untuned = it.scores(examples, it.answers(examples, None, results))
-    answers, tuned = it.tuned_answers(examples, None, results)
+    known = it.read_out(examples, probabilities)
+    untuned = it.scores(examples, known)
+    answers, tuned = it.tuned(examples, known)
     assert untuned["micro_f1"] < 0.1 and it.scores(examples, answers)["micro_f1"] > 0.7
     fitted = common_threshold(truth, probabilities, "micro_f1")
     assert tuned == pytest.approx(dict.fromkeys(COLUMNS, fitted))
@@ -256,6 +249,7 @@ def test_tuned_answers_are_those_of_thresholds_from_the_other_half_or_set(rare):
     tuned = dict.fromkeys(COLUMNS, even)
     expected = it.read_out(examples[1::2], probabilities[1::2], tuned)
     assert [one.labels for one in answers[1::2]] == [one.labels for one in expected]
-    answers, tuned = task(threshold=0.2).tuned_answers(examples, None, results)
+    fixed = task(threshold=0.2)
+    answers, tuned = fixed.tuned(examples, fixed.read_out(examples, probabilities))
     expected = [tuple(np.array(COLUMNS)[row].tolist()) for row in probabilities >= 0.2]
     assert tuned == {} and [one.labels for one in answers] == expected

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from albert_keras.models.answers import ScoreAnswer
 from albert_keras.tasks import metrics
-from albert_keras.tasks.classification.regression import ScoreAnswer
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
+from tests.albert_keras.tasks.small_tasks import rows_for
 
 EXAMPLES = [
     TextExample(str(number), "A.", None, (float(number), number % 3 - 1.0)) for number in range(8)
@@ -27,7 +28,7 @@ def test_columns_of_numbers_are_outputs(tmp_path, tiny_tokenizer):
     assert (it.kind, it.metric, it.num_outputs) == ("multi_regression", "pearson", 2)
     examples = it.read("train")
     assert [example.label for example in examples] == [(1.5, -2.0), (0.0, 100.0)]
-    batch = it.features(examples, tiny_tokenizer, training=True).batch([1, 0])
+    batch = rows_for(it, examples, tiny_tokenizer, training=True).batch([1, 0])
     assert batch["labels"].dtype == np.float32
     assert batch["labels"].tolist() == [[0.0, 100.0], [1.5, -2.0]]
     path.write_text("text;grade;length\nA.;1.5;long\n")
@@ -73,8 +74,7 @@ def test_one_number_is_answered_scored_and_guessed(name):
     columns = {"text": "text", "label": "label"} if name == "regression" else {}
     it = build_task(TaskConfig(name=name, **columns))
     assert (it.kind, it.metric, it.num_outputs, it.labels) == ("regression", "pearson", 1, ())
-    outputs = {"logits": np.array([[1.5], [6.5]])}
-    answers = it.answers(labelled(None, None), None, outputs)
+    answers = it.read_out(labelled(None, None), np.array([[1.5], [6.5]]))
     assert answers == [ScoreAnswer("0", 1.5), ScoreAnswer("1", 6.5)]
     scores = [ScoreAnswer(str(id), score) for id, score in enumerate((1.0, 2.0, 4.0))]
     found = it.scores(labelled(1.0, 2.0, 3.0), scores)
@@ -92,8 +92,8 @@ def test_one_number_is_answered_scored_and_guessed(name):
 def test_a_score_is_learnt_as_a_float_and_nothing_where_there_is_none(tiny_tokenizer):
     it = build_task(TaskConfig(name="sts-b"))
     examples = [TextExample("0", "so", "but", 2.5), TextExample("1", "so", "but")]
-    batch = it.features(examples[:1], tiny_tokenizer, training=True).batch([0])
+    batch = rows_for(it, examples[:1], tiny_tokenizer, training=True).batch([0])
     assert batch["labels"].dtype == np.float32 and batch["labels"].tolist() == [2.5]
-    assert "labels" not in it.features(examples, tiny_tokenizer).batch([0])
+    assert "labels" not in rows_for(it, examples, tiny_tokenizer).batch([0])
     with pytest.raises(InputError, match="Every example must have an answer. 1 have"):
-        it.features(examples, tiny_tokenizer, training=True)
+        rows_for(it, examples, tiny_tokenizer, training=True)

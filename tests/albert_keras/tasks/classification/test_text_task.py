@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 
+from albert_keras.models.answers import ClassAnswer, ScoreAnswer
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
-from albert_keras.tasks.classification.regression import ScoreAnswer
-from albert_keras.tasks.classification.task import ClassAnswer
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
+from tests.albert_keras.tasks.small_tasks import rows_for
 
 MNLI = ("dev_matched", "dev_mismatched")
 
@@ -101,24 +101,23 @@ def test_an_example_is_made_of_what_was_typed():
 def test_real_files_are_laid_out(shared_data, tiny_tokenizer):
     it = task("sst-2", data_dir=str(shared_data / "glue" / "SST-2"))
     examples = it.read("dev")
-    features = it.features(examples[:99], tiny_tokenizer)
-    batch = features.batch(np.arange(99))
-    assert batch["input_mask"].sum(axis=1).tolist() == features.lengths.tolist()
+    rows = rows_for(it, examples[:99], tiny_tokenizer)
+    batch = rows.batch(np.arange(99))
+    assert batch["input_mask"].sum(axis=1).tolist() == rows.lengths.tolist()
     guesses = it.guesses(examples, examples)
     assert it.scores(examples, guesses) == {"accuracy": 444 / 872}
 
 
-def test_balanced_weights_of_training_rows_are_those_of_scikit_learn(tiny_tokenizer):
+def test_balanced_weights_of_training_rows_are_those_of_scikit_learn():
     names = ("a", "b", "c", "d")
     labels = [0, 0, 0, 0, 2, 2, 3]  # no row has the class 1
     examples = [TextExample(str(row), "A", None, names[label]) for row, label in enumerate(labels)]
     weights = {"none": None, "balanced": [7 / 12] * 4 + [7 / 6] * 2 + [7 / 3]}
     for choice, expected in weights.items():
         it = task(labels=names, class_weights=choice)
-        found = it.features(examples, tiny_tokenizer, training=True).weights
+        found = it.weights(it.targets(examples))
         assert found is expected or found.dtype == np.float32
         assert expected is None or np.allclose(found, expected, rtol=1e-6)
-        assert it.features(examples, tiny_tokenizer).weights is None
 
 
 def classified(names, chosen, sure=0.75):
@@ -136,8 +135,7 @@ def labelled(*labels):
 
 def test_the_most_probable_class_is_answered():
     examples = labelled(None, None)
-    logits = np.array([[0, np.log(3)], [np.log(3), 0]])
-    answers = task("cola").answers(examples, None, {"logits": logits})
+    answers = task("cola").read_out(examples, np.array([[0.25, 0.75], [0.75, 0.25]]))
     assert [answer.label for answer in answers] == ["1", "0"]
     np.testing.assert_allclose([answer.probability for answer in answers], 0.75)
     assert list(answers[0].probabilities) == ["0", "1"]
@@ -145,9 +143,8 @@ def test_the_most_probable_class_is_answered():
 
 def test_the_second_of_two_classes_is_answered_from_the_threshold_on(tmp_path):
     examples, probabilities = labelled("no", "yes", "no"), np.array([0.05, 0.3, 0.2])
-    logits = np.log(np.stack([1 - probabilities, probabilities], axis=1))
     it = task(labels=("no", "yes"), threshold=0.25)
-    answers = it.answers(examples, None, {"logits": logits})
+    answers = it.read_out(examples, np.stack([1 - probabilities, probabilities], axis=1))
     assert [answer.label for answer in answers] == ["no", "yes", "no"]
     np.testing.assert_allclose([answer.probability for answer in answers], [0.95, 0.3, 0.8])
     assert [answer.label for answer in it.guesses(examples, examples)] == ["no"] * 3
@@ -157,7 +154,7 @@ def test_the_second_of_two_classes_is_answered_from_the_threshold_on(tmp_path):
             task(threshold=0.25, **settings).labels  # noqa: B018
     with pytest.raises(InputError, match="`threshold` 0.25 requires a task of classification or"):
         task("regression", threshold=0.25)
-    [first] = task("cola").answers(labelled(None), None, {"logits": np.zeros((1, 2))})
+    [first] = task("cola").read_out(labelled(None), np.full((1, 2), 0.5))
     assert first == ClassAnswer("0", "0", 0.5, {"0": 0.5, "1": 0.5})  # the first of equals
 
 

@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
+from albert_keras.models.answers import ScoreAnswer
 from albert_keras.tasks.baselines import tfidf_cosines
-from albert_keras.tasks.classification.regression import ScoreAnswer
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
+from tests.albert_keras.tasks.small_tasks import read_out, rows_for
 
 ROWS = [
     ("A ferry left.", "A boat departed.", 4.5),
@@ -88,7 +89,7 @@ def test_a_blank_second_text_can_be_skipped(files):
 def test_a_row_is_two_sequences(tiny_tokenizer, files):
     task = task_of(files, train="pairs.tsv", max_seq_length=16, **COLUMNS)
     examples = task.read_file(files / "pairs.tsv", labelled=True)
-    batch = task.features(examples, tiny_tokenizer, training=True).batch([0, 2])
+    batch = rows_for(task, examples, tiny_tokenizer, training=True).batch([0, 2])
     assert batch["input_ids"].shape == (2, 2, 16)
     np.testing.assert_array_equal(batch["labels"], np.float32([4.5, 4.0]))
     for row, example in enumerate((examples[0], examples[2])):
@@ -99,24 +100,24 @@ def test_a_row_is_two_sequences(tiny_tokenizer, files):
     lengths = [[len(tiny_tokenizer.encode(text)) for text in row[:2]] for row in ROWS]
     dropped = [sum(max(0, length - 6) for length in row) for row in lengths]
     task = task_of(files, train="pairs.tsv", max_seq_length=8, **COLUMNS)
-    features = task.features(examples, tiny_tokenizer)
-    assert features.dropped_tokens.tolist() == dropped and max(dropped) > 0
-    answers = task.answers(examples, features, {"cosine": np.zeros(3, np.float32)})
+    rows = rows_for(task, examples, tiny_tokenizer)
+    assert rows.dropped_tokens.tolist() == dropped and max(dropped) > 0
+    answers = read_out(task, examples, tiny_tokenizer, {"cosine": np.zeros(3, np.float32)})
     assert [answer.dropped_tokens for answer in answers] == dropped
 
 
 def test_answers_are_scored_by_their_order(files):
     task = task_of(files, data_dir=".")
     examples = task.read("dev")
-    answers = task.answers(examples, None, {"cosine": np.float32([0.9, 0.1, 0.2])})
+    answers = task.read_out(examples, np.float32([0.9, 0.1, 0.2])[:, None])
     assert answers[0] == ScoreAnswer("0", pytest.approx(0.9))
     scores = task.scores(examples, answers)
     assert list(scores) == ["spearman", "pearson"] and scores["spearman"] == 1
-    worse = task.answers(examples, None, {"cosine": np.float32([0.1, 0.2, 0.9])})
+    worse = task.read_out(examples, np.float32([0.1, 0.2, 0.9])[:, None])
     assert task.scores(examples, worse)["spearman"] == pytest.approx(-0.5)
     assert task.errors(examples, worse)[0].id == "0"
     assert task.collapse(answers) is None
-    same = task.answers(examples, None, {"cosine": np.float32([0.5] * 3)})
+    same = task.read_out(examples, np.full((3, 1), 0.5))
     assert task.collapse(same) == "all 3 scores are about 0.5"
     assert task.guesses(examples, examples) is None
 

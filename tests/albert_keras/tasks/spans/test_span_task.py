@@ -5,16 +5,16 @@ import json
 import numpy as np
 import pytest
 
+from albert_keras.models.answers import SpanAnswer
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.spans.files import NULL_ODDS, PREDICTIONS
 from albert_keras.tasks.spans.scores import official_scores
-from albert_keras.tasks.spans.task import SpanAnswer
 from albert_keras.tasks.tables.rows import read_checked
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from tests.albert_keras.tasks.small_tasks import write_squad
+from tests.albert_keras.tasks.small_tasks import read_out, rows_for, write_squad
 
 CONTEXT = "The old ferry left the  harbour before sunrise, and nobody (but me) wondered why."
 EXAMPLES = [
@@ -37,28 +37,29 @@ def small(name="squad2", **settings):
 
 
 def golden(task, examples, tokenizer, nulls=None):
-    """Returns features, and what a model gives that knows the first answer to each question."""
+    """Returns what a model answers that knows the first answer to each question."""
     answered = [one._replace(answers=one.answers[:1]) for one in examples]
-    features = task.features(examples, tokenizer)
-    targets = task.features(answered, tokenizer, training=True)
-    rows, places = np.arange(len(features)), features.max_seq_length
-    starts, ends = np.zeros((2, len(features), places), np.float32)
-    first, last = targets.spans.T
+    targets = rows_for(task, answered, tokenizer, training=True)
+    windows = targets.batch(np.arange(len(targets)))
+    rows = np.arange(len(targets))
+    starts, ends = np.zeros((2, len(targets), targets.max_seq_length), np.float32)
+    first, last = windows["start_positions"], windows["end_positions"]
     starts[rows, first] = ends[rows, last] = 9
     if task.kind == "spans":
-        return features, {"start_logits": starts, "end_logits": ends}
+        return read_out(task, examples, tokenizer, {"start_logits": starts, "end_logits": ends})
     nulls = nulls or [-4.0 if example.answers else 3.0 for example in examples]
-    result = {"null_logits": np.array(nulls)[targets.example_indices]}
+    counts = [len(rows_for(task, [one], tokenizer)) for one in examples]
+    result = {"null_logits": np.repeat(np.float32(nulls), counts)}
     for name, best, count in (("start", first, 5), ("end", last, 25)):
         result[f"{name}_indices"] = np.tile(best[:, None], count)
-        result[f"{name}_log_probs"] = np.tile(np.where(best > 0, -0.25, -9)[:, None], count)
-    return features, result
+        scores = np.where(best > 0, np.float32(-0.25), np.float32(-9))
+        result[f"{name}_log_probs"] = np.tile(scores[:, None], count)
+    return read_out(task, examples, tokenizer, result, task.untuned)
 
 
 def test_known_answers_are_read_out_where_they_stand(tiny_tokenizer):
     squad = small("squad1")
-    features, results = golden(squad, ANSWERABLE, tiny_tokenizer)
-    answers = squad.answers(ANSWERABLE, features, results)
+    answers = golden(squad, ANSWERABLE, tiny_tokenizer)
     assert [answer.text for answer in answers] == ["old ferry", "the  harbour", "Before sunrise"]
     for example, answer in zip(ANSWERABLE, answers, strict=True):
         assert example.context[answer.start : answer.end] == answer.text
@@ -66,15 +67,15 @@ def test_known_answers_are_read_out_where_they_stand(tiny_tokenizer):
         assert json.loads(json.dumps(answer._asdict()))["start"] == answer.start
     scores = squad.scores(ANSWERABLE, answers)
     assert list(scores.items()) == [("f1", 100.0), ("exact_match", 100.0)]
-    assert squad.tuned_answers(ANSWERABLE, features, results) == (answers, {})
+    assert squad.tuned(ANSWERABLE, answers) == (answers, {})
 
 
-def test_without_a_threshold_an_even_chance_is_no_answer(tiny_tokenizer):
-    squad = small()
-    features, results = golden(squad, EXAMPLES, tiny_tokenizer, [-1.0, 1.0, 0.0, -1e-6])
-    answers = squad.answers(EXAMPLES, features, results)
+def test_at_the_threshold_a_question_is_not_answered(tiny_tokenizer):
+    squad, nulls = small(), [-1.0, 1.0, 0.0, -0.125]
+    known = golden(squad, EXAMPLES, tiny_tokenizer, nulls)
+    answers = [answer.at_threshold(0.0) for answer in known]
     assert [answer.text for answer in answers] == ["old ferry", "", "", "Before sunrise"]
-    assert [answer.null_score for answer in answers] == [-1.0, 1.0, 0.0, -1e-6]
+    assert [answer.null_score for answer in answers] == nulls
     empty = answers[2]
     assert (empty.start, empty.end, empty.probability) == (None, None, 0.5)
     assert empty.nbest[0]["text"] == "the  harbour"
@@ -90,10 +91,9 @@ def test_without_a_threshold_an_even_chance_is_no_answer(tiny_tokenizer):
 def test_the_threshold_is_tuned_on_answers_to_all_questions(tiny_tokenizer):
     squad = small()
     # Only answering a, d and c is best; b, at 2.5, is a question without an answer.
-    features, results = golden(squad, EXAMPLES, tiny_tokenizer, [1.0, 2.5, 2.0, 1.5])
-    answers, tuned = squad.tuned_answers(EXAMPLES, features, results)
-    assert tuned == {"null_threshold": np.nextafter(2.0, 3.0)}
-    assert answers == squad.answers(EXAMPLES, features, results, tuned)
+    known = golden(squad, EXAMPLES, tiny_tokenizer, [1.0, 2.5, 2.0, 1.5])
+    answers, tuned = squad.tuned(EXAMPLES, known)
+    assert tuned == {"null_threshold": np.nextafter(np.float32(2.0), np.float32(3.0))}
     assert [answer.text for answer in answers] == [
         "old ferry",
         "",
@@ -102,12 +102,24 @@ def test_the_threshold_is_tuned_on_answers_to_all_questions(tiny_tokenizer):
     ]
 
 
+def test_training_wants_one_answer_that_leaves_something(tiny_tokenizer):
+    two = EXAMPLES[0]
+    for example, count in ((two, 2), (two._replace(answers=()), 0)):
+        with pytest.raises(InputError, match=f"'a' must have exactly one answer.*: {count}"):
+            rows_for(small(), [example], tiny_tokenizer, training=True)
+    lost = two._replace(context="\x07 why", answers=(Answer("\x07", 0),))
+    with pytest.raises(InputError, match="must contain text that remains after"):
+        rows_for(small(), [lost], tiny_tokenizer, training=True)
+    with pytest.raises(InputError, match="at least one example with a token"):
+        empty = EXAMPLES[1]._replace(context=" ")
+        rows_for(small(), [empty], tiny_tokenizer, training=True)
+
+
 @pytest.mark.parametrize("name", ["squad1", "squad2"])
 def test_the_official_files_are_written(name, tiny_tokenizer, tmp_path):
     squad = small(name)
     examples = ANSWERABLE if name == "squad1" else EXAMPLES
-    features, results = golden(squad, examples, tiny_tokenizer)
-    answers = squad.answers(examples, features, results)
+    answers = [one.at_threshold(0.0) for one in golden(squad, examples, tiny_tokenizer)]
     paths = squad.write(tmp_path / "new", "test", examples, answers)
     names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
     assert [path.name for path in paths] == names[: 2 if name == "squad1" else 3]
@@ -169,7 +181,7 @@ def test_files_have_their_official_names_or_are_given(tmp_path):
 def test_a_question_may_be_typed():
     fields = {"question": "Who?", "context": CONTEXT}
     assert task().example(3, fields) == QuestionExample("3", "Who?", CONTEXT)
-    for bad in ({"question": "Who?"}, {**fields, "text": "x"}, {**fields, "context": " "}, {}):
+    for bad in ({"question": "Who?"}, {**fields, "text": "x"}, {**fields, "context": 1}, {}):
         with pytest.raises(InputError, match="must"):
             task().example(0, bad)
 
@@ -181,8 +193,8 @@ def test_gold_answers_to_real_questions_score_full_marks(name, shared_data, offi
     examples = squad.read_file(shared_data / "squad" / file, labelled=True)[2000:2100]
     # Of equal scores at the threshold none would be answered.
     nulls = [(-4 if one.answers else 3) - number / 1000 for number, one in enumerate(examples)]
-    features, results = golden(squad, examples, Tokenizer.load(official_model), nulls)
-    answers, _ = squad.tuned_answers(examples, features, results)
+    known = golden(squad, examples, Tokenizer.load(official_model), nulls)
+    answers, _ = squad.tuned(examples, known)
     scores = squad.scores(examples, answers)
     assert len(examples) == 100
     assert min(scores["f1"], scores.get("exact_match", scores.get("exact"))) > 99

@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
+from albert_keras.models.tagging import NOT_SCORED
 from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.labels import hold_out
-from albert_keras.tasks.tagging.features import NOT_SCORED, tag_features
 from albert_keras.tasks.tagging.files import read_tagged
+from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
+from tests.albert_keras.tasks.small_tasks import rows_for
 
 COLUMNS = """-DOCSTART- -X- O O
 
@@ -121,10 +124,16 @@ def test_a_broken_line_is_named(tmp_path, name, content, options, says):
         read_tagged(write(tmp_path / name, content), **options)
 
 
+def rows_of(examples, tokenizer, length, labels=None):
+    """Returns all rows of sentences, with their tags if there are labels."""
+    config = TaskConfig(name="tagging", labels=labels or ("O", "X"), max_seq_length=length)
+    rows = rows_for(build_task(config), examples, tokenizer, training=labels is not None)
+    return rows.batch(np.arange(len(rows)))
+
+
 def test_the_first_token_of_a_word_has_its_tag(tiny_tokenizer):
     tag_names = ["LOC", "O"]
-    laid_out = tag_features(SENTENCES, tiny_tokenizer, 48, tag_names)
-    features = laid_out.batch(range(len(SENTENCES)))
+    features = rows_of(SENTENCES, tiny_tokenizer, 48, tag_names)
     for row, example in enumerate(SENTENCES):
         ids, tags, starts = [tiny_tokenizer.cls_id], [NOT_SCORED], [0]
         for word, tag in zip(example.words, example.tags, strict=True):
@@ -138,7 +147,7 @@ def test_the_first_token_of_a_word_has_its_tag(tiny_tokenizer):
         assert features["input_ids"][row].tolist() == ids + [tiny_tokenizer.pad_id] * padding
         assert features["input_mask"][row].sum() == len(ids)
         assert features["tag_ids"][row].tolist() == tags + [NOT_SCORED] * (padding + 1)
-        assert laid_out.word_starts[row].tolist() == starts + [0] * (padding + 1)
+        assert features["word_mask"][row].tolist() == starts + [0] * (padding + 1)
     assert {values.dtype for values in features.values()} == {np.dtype(np.int32)}
 
 
@@ -147,8 +156,7 @@ def test_windows_overlap_and_drop_no_token(tiny_tokenizer):
     pieces = [tiny_tokenizer.encode(word) for word in long.words]
     tokens, room = sum(pieces, []), 10
     assert max(map(len, pieces)) > room  # a word that is longer than a window
-    laid_out = tag_features([SENTENCES[1], long, SENTENCES[1]], tiny_tokenizer, room + 2)
-    features = laid_out.batch(range(len(laid_out)))
+    features = rows_of([SENTENCES[1], long, SENTENCES[1]], tiny_tokenizer, room + 2)
     windows = [
         ids[mask == 1][1:-1].tolist()
         for ids, mask in zip(features["input_ids"], features["input_mask"], strict=True)
@@ -159,7 +167,7 @@ def test_windows_overlap_and_drop_no_token(tiny_tokenizer):
     for ids in pieces:  # a quarter of a window on both sides of a word, except at the ends
         [(row, column)] = [
             (row, column)
-            for row, column in np.argwhere(laid_out.word_starts)
+            for row, column in np.argwhere(features["word_mask"])
             if 0 < row < len(windows) - 1 and begins[row - 1] + column - 1 == first
         ]
         left, right = column - 1, len(windows[row]) - column
@@ -169,10 +177,9 @@ def test_windows_overlap_and_drop_no_token(tiny_tokenizer):
 
 def test_a_word_of_nothing_is_an_unknown_token(tiny_tokenizer):
     assert tiny_tokenizer.encode("\u00a0") == []
-    features = tag_features([TaggedExample("1", ("\u00a0",), ("O",))], tiny_tokenizer, 4, ["O"])
-    batch = features.batch([0])
+    batch = rows_of([TaggedExample("1", ("\u00a0",), ("O",))], tiny_tokenizer, 8, ["O", "X"])
     assert batch["input_ids"][0, 1] == tiny_tokenizer.unk_id
-    assert batch["tag_ids"].tolist() == [[NOT_SCORED, 0, NOT_SCORED, NOT_SCORED]]
+    assert batch["tag_ids"].tolist() == [[NOT_SCORED, 0, *[NOT_SCORED] * 6]]
 
 
 def test_sentences_without_a_line_between_them_are_one(tmp_path):

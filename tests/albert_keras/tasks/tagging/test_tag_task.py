@@ -5,10 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from albert_keras.models.answers import TagAnswer
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.tagging.task import TagAnswer, TagTask
+from albert_keras.tasks.tagging.task import TagTask
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
+from tests.albert_keras.tasks.small_tasks import read_out, rows_for
 
 TAGS = ("B-LOC", "I-LOC", "O")
 PLACES = [
@@ -33,10 +35,11 @@ def answer(example, *tags, sure=0.5):
     return TagAnswer(example.id, example.words, tags, (sure,) * len(tags))
 
 
-def logits(features, numbers, high=5.0, count=3):
+def logits(batch, numbers, high=5.0, count=3):
     """Returns outputs that have tag number `numbers[i]` for word i."""
-    outputs = np.zeros((*features.word_starts.shape, count), np.float32)
-    outputs[features.word_starts] = high * np.eye(count)[list(numbers)]
+    is_word = batch["word_mask"] == 1
+    outputs = np.zeros((*is_word.shape, count), np.float32)
+    outputs[is_word] = high * np.eye(count)[list(numbers)]
     return {"logits": outputs}
 
 
@@ -53,7 +56,11 @@ def test_tags_of_both_files_are_learnt(tmp_path):
 
 def test_an_example_is_made_of_what_was_typed():
     it = task(labels=TAGS)
-    assert it.example(4, {"text": " Ada\tslept\n"}) == TaggedExample("4", ("Ada", "slept"))
+    typed = it.example(4, {"text": " Ada\tslept\n"})
+    assert typed == TaggedExample("4", (), text=" Ada\tslept\n")
+    assert it.with_truth(typed, ["O", "O"]) == TaggedExample("4", ("Ada", "slept"), ("O", "O"))
+    with pytest.raises(InputError, match="must not contain white space.* Received: 'New York'"):
+        it.columns_of_strings([it.example(0, {"words": ["New York", "left"]})])
     assert it.example(0, {"words": ["New York", "left"]}).words == ("New York", "left")
 
 
@@ -72,28 +79,28 @@ def test_fields_that_cannot_be_used_are_refused(fields, says):
 
 def test_long_sentences_are_answered_from_several_rows(tiny_tokenizer):
     it = task(labels=TAGS, max_seq_length=8)
-    features = it.features(PLACES, tiny_tokenizer, training=True)
-    assert len(features) > len(PLACES)
-    tag_ids = features.batch(np.arange(len(features)))["tag_ids"]
-    assert tag_ids[features.word_starts].tolist() == [2, 2, 2, 0, 1, 0, 2]
-    answers = it.answers(PLACES, features, logits(features, [2, 2, 2, 0, 1, 0, 2]))
+    rows = rows_for(it, PLACES, tiny_tokenizer, training=True)
+    assert len(rows) > len(PLACES)
+    batch = rows.batch(np.arange(len(rows)))
+    assert batch["tag_ids"][batch["word_mask"] == 1].tolist() == [2, 2, 2, 0, 1, 0, 2]
+    outputs = logits(batch, [2, 2, 2, 0, 1, 0, 2])
+    answers = read_out(it, PLACES, tiny_tokenizer, outputs)
     assert [found.id for found in answers] == ["1", "2"]
     assert [found.tags for found in answers] == [example.tags for example in PLACES]
-    assert it.answers([], None, {}) == []
+    assert [found.words for found in answers] == [example.words for example in PLACES]
 
 
 def test_only_the_outputs_on_words_count(tiny_tokenizer):
     it = task(labels=TAGS)
-    features = it.features(PLACES[1:], tiny_tokenizer)
-    sure = logits(features, [1, 2], high=np.log(4))
-    sure["logits"][~features.word_starts] = np.nan  # what stands on no word is not looked at
-    [found] = it.answers(PLACES[1:], features, sure)
+    rows = rows_for(it, PLACES[1:], tiny_tokenizer)
+    batch = rows.batch(np.arange(len(rows)))
+    sure = logits(batch, [1, 2], high=np.log(4))
+    sure["logits"][batch["word_mask"] == 0] = 1e9  # what stands on no word is not looked at
+    [found] = read_out(it, PLACES[1:], tiny_tokenizer, sure)
     assert found.tags == ("I-LOC", "O")
-    np.testing.assert_allclose(found.probabilities, 2 / 3)
+    np.testing.assert_allclose(found.probabilities, 2 / 3, rtol=1e-6)
     with pytest.raises(InputError, match="of the model are not finite"):
-        it.answers(PLACES[1:], features, logits(features, [1, 2], high=np.nan))
-    with pytest.raises(InputError, match=r"must be \[2, 3\]. Received: \[2, 4\]"):
-        it.answers(PLACES[1:], features, logits(features, [1, 2], count=4))
+        read_out(it, PLACES[1:], tiny_tokenizer, logits(batch, [1, 2], high=np.nan))
 
 
 def test_scores_are_of_entities_or_of_words():

@@ -43,15 +43,18 @@ def test_elisions_and_contractions_are_apart(rule, text, words):
 
 
 @pytest.mark.parametrize("rule", WORDS)
-def test_text_is_split_by_its_rule_and_lists_are_not(rule):
+def test_text_is_split_by_its_rule_and_lists_are_not(rule, tiny_tokenizer):
     task = build_task(TAGGING.replace(word_split=rule))
-    assert list(task.example(0, {"text": MIXED_TEXT}).words) == WORDS[rule]
-    assert task.example(0, {"text": ["Anna,", "王明"]}).words == ("Anna,", "王明")
+    typed = [task.example(0, {"text": text}) for text in (MIXED_TEXT, ["Anna,", "王明"])]
+    columns = task.columns_of_strings(typed)
+    words, _ = task.build_preprocessor(tiny_tokenizer).words(columns)
+    split, given = ([word.decode() for word in row] for row in words.to_list())
+    assert split == split_words(MIXED_TEXT, rule) == WORDS[rule] and given == ["Anna,", "王明"]
     assert split_words("\x1fAnna, 王明", rule) == ["Anna,", "王明"]
 
 
 def test_punctuation_is_apart_unless_a_rule_is_given_and_other_tasks_have_none():
-    assert build_task(TAGGING).example(0, {"text": "Anna, x"}).words == ("Anna", ",", "x")
+    assert build_task(TAGGING).preprocessor_settings == {"word_split": "punctuation"}
     other = TaskConfig(name="classification", text="a")
     assert build_task(other).completed([]) == other
     with pytest.raises(InputError, match="`word_split` characters requires a task of tagging"):
@@ -69,4 +72,4 @@ def test_a_fine_tuned_tagger_keeps_the_rule_of_its_file(tune, toy_config, end_at
     )
     with end_at_once():
         tune(tmp_path / "run", config, random_baseline=False)
-    assert predict_task(tmp_path / "run", ["王明。"]).examples[0].words == ("王", "明", "。")
+    assert predict_task(tmp_path / "run", ["王明。"]).answers[0].words == ("王", "明", "。")

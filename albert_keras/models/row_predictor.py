@@ -1,14 +1,14 @@
-"""Rows of features → outputs of a model, on all devices of a strategy."""
+"""Rows → outputs of a model, on all devices of a strategy."""
 
 import logging
+from collections.abc import Callable
+from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.features import Features
-from albert_keras.training.cluster import num_workers
+from albert_keras.models.text_rows import Rows
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 
@@ -24,14 +24,15 @@ class RowPredictor:
     workers, each of them computes all rows. `batch_size` counts the rows per device and call.
 
     Rows are computed at the next `multiple` of their number of tokens; at full length if the
-    attention depends on the padding, as `config` says, by default the model's. `per_position` is
+    attention depends on the padding, as `config` says. `per_position` is
     whether outputs have a value for each position of a row. Progress lines call rows `noun`.
+    `model` takes rows and `training`, as `outputs_of` of a model of texts.
     """
 
     def __init__(
         self,
         strategy: tf.distribute.Strategy,
-        model: keras.Model,
+        model: Callable,
         batch_size: int = 64,
         per_position: bool = False,
         multiple: int = 16,
@@ -41,9 +42,11 @@ class RowPredictor:
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
         self._strategy, self._per_position, self.batch_size = strategy, per_position, batch_size
-        self._replicas = strategy.num_replicas_in_sync // num_workers(strategy)
+        self._replicas = strategy.num_replicas_in_sync
+        if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
+            self._replicas = len(strategy.extended.worker_devices)  # of this worker
         self._multiple, self._noun = multiple, noun
-        self._config = config or getattr(model, "config", None)
+        self._config = config
         self._is_static = isinstance(strategy, tf.distribute.TPUStrategy)
 
         # New lengths and the last, smaller batch build no new graph.
@@ -53,7 +56,18 @@ class RowPredictor:
 
         self._run = run
 
-    def predict(self, features: Features) -> dict[str, np.ndarray]:
+    @classmethod
+    def of_model(cls, model: Any, batch_size: int = 64) -> "RowPredictor":
+        """Returns the predictor of an AlbertForTexts, under the strategy that it was made in."""
+        return cls(
+            model.distribute_strategy,
+            model.outputs_of,
+            batch_size,
+            model.per_position,
+            config=model.config,
+        )
+
+    def predict(self, features: Rows) -> dict[str, np.ndarray]:
         """Computes all N rows: the outputs of the model, arrays [N, ...]."""
         order = np.argsort(features.lengths, kind="stable")
         together = self.batch_size * self._replicas
