@@ -41,6 +41,8 @@ def start(verbose=False, debug=False, log_format="text"):
     level = "0" if debug else "1" if verbose else "3"
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = level
     is_terminal = log_format == "text" and sys.stderr.isatty()
+    if not is_terminal:  # bars of downloads are no lines of a log
+        os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     kinds = {"text": TerminalLines if is_terminal else LogLines, "json": JsonLines}
     _progress = kinds[log_format](sys.stderr)
     usual = UPDATE if is_terminal else logging.INFO
