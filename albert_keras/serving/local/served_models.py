@@ -65,7 +65,6 @@ class ServedModel:
             "task": task
             and {
                 "name": task.config.name,
-                "labels": list(task.labels),
                 "takes_pair": task.takes_pair,
                 "finds_spans": task.finds_spans,
             },
