@@ -9,7 +9,6 @@ a character, does not depend on the others. So the number of bytes that remain o
 where each of them comes from.
 """
 
-import functools
 import itertools
 from typing import NamedTuple
 
@@ -24,49 +23,20 @@ from data_pipeline.tokenizers.graph_tokenization import (
     WordPieceGraphTokenizer,
     sentencepiece_operations,
 )
-from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_files import SPACE, models_of_steps
 from data_pipeline.tokenizers.wordpiece import is_space
 
-#: Of texts that are aligned together; what is computed of them takes a few hundred bytes for each.
-_CHARACTERS_AT_ONCE = 1 << 17
 _SPACE_BYTES = len(SPACE.encode())
 
 
-class AlignedPieces(NamedTuple):
-    """The T pieces of a text and the characters they come from.
+class AlignedTexts(NamedTuple):
+    """The pieces of B texts and the characters they come from.
 
     The white space before a word does not belong to its first piece. Deleted characters belong to
     the piece before them. If one character becomes several pieces (`½` becomes three), all of them
     come from it. A `▁` without a character in the text has equal `starts` and `ends`.
     """
-
-    ids: np.ndarray  # int32 [T], as from `Tokenizer.encode`
-    starts: np.ndarray  # int32 [T], the first character of the raw text that a piece comes from
-    ends: np.ndarray  # int32 [T], one more than the last such character
-
-    def covering(self, start: int, end: int) -> tuple[int, int] | None:
-        """Returns the first and last piece that overlap characters `start` to before `end`."""
-        first = int(np.searchsorted(self.ends, start, side="right"))
-        last = int(np.searchsorted(self.starts, end, side="left")) - 1
-        return (first, last) if first <= last else None
-
-
-def align_texts(tokenizer: Tokenizer, texts: list[str]) -> list[AlignedPieces]:
-    """Encodes texts as the graph of a tokenizer does, and returns the offsets of the pieces too."""
-    graph, aligned = _aligning_tokenizer_of(tokenizer), []
-    parts = np.cumsum([len(text) for text in texts]) // _CHARACTERS_AT_ONCE
-    for _, pairs in itertools.groupby(zip(parts, texts, strict=True), lambda pair: pair[0]):
-        found = graph.align(tf.constant([replace_surrogates(text) for _, text in pairs]))
-        splits = found.ids.row_splits[1:-1].numpy()
-        columns = (np.split(part.flat_values.numpy().astype(np.int32), splits) for part in found)
-        aligned += map(AlignedPieces, *columns)
-    return aligned
-
-
-class AlignedTexts(NamedTuple):
-    """Pieces of B texts and the characters they come from, in the graph; see `AlignedPieces`."""
 
     ids: tf.RaggedTensor  #: int32 [B, None].
     starts: tf.RaggedTensor  #: int64 [B, None], the first character.
@@ -256,9 +226,6 @@ def aligning_tokenizer(
     }
     with tf.init_scope():
         return classes[tokenizer.config.kind](tokenizer)
-
-
-_aligning_tokenizer_of = functools.lru_cache(maxsize=1)(aligning_tokenizer)
 
 
 def _edges_of_parts(model, id):
