@@ -38,7 +38,7 @@ def embed(
     file: str | Path | None = None,
     out: str | Path | None = None,
     text_column: str | int | None = None,
-    id_column: str | None = None,
+    id_column: str | int | None = None,
     pooling: str | None = None,
     layers: Sequence[int] = (-1,),
     normalize: bool = False,

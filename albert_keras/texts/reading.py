@@ -5,9 +5,10 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from albert_keras.tasks.examples import text_problem
-from albert_keras.tasks.tables.files import read_table
+from albert_keras.tasks.tables.cells import text_of
 from albert_keras.tasks.tables.lines import line_rows
-from albert_keras.tasks.tables.rows import examples_from
+from albert_keras.tasks.tables.raw_table import read_raw_table
+from albert_keras.tasks.tables.rows import examples_from, is_number
 from data_pipeline.errors import InputError
 
 _TABLES = (".tsv", ".csv", ".jsonl")
@@ -32,13 +33,13 @@ def given_texts(texts: Iterable[str]) -> list[Text]:
 
 
 def read_texts(
-    path: str | Path, text_column: str | int | None = None, id_column: str | None = None
+    path: str | Path, text_column: str | int | None = None, id_column: str | int | None = None
 ) -> list[Text]:
     """Reads texts from a file.
 
     Args:
-        path: A table that ends in .tsv, .csv or .jsonl, see `read_table`; or any other file, which
-            has a text on each line; blank lines are skipped, and count as rows.
+        path: A table that ends in .tsv, .csv or .jsonl, see `read_raw_table`; or any other file,
+            which has a text on each line; blank lines are skipped, and count as rows.
         text_column: Column of the text, by name or number. A table must have it.
         id_column: Column of the id. None takes the number of the row, from 0.
 
@@ -51,8 +52,7 @@ def read_texts(
                 f"The column of the text in `{path}` must be given. Received: none. Name it as "
                 "`text_column`."
             )
-        examples = read_table(path, text_column, id=id_column, may_skip=False)
-        return [Text(str(example.id), example.first) for example in examples]
+        return _rows(path, text_column, id_column)
     for name, column in (("text_column", text_column), ("id_column", id_column)):
         if column is not None:
             raise InputError(
@@ -63,3 +63,14 @@ def read_texts(
     return examples_from(
         path, rows, lambda _, row: Text(str(row.line - 1), row.fields), may_skip=False
     )
+
+
+def _rows(path, text_column, id_column):
+    columns = [text_column] if id_column is None else [text_column, id_column]
+    table = read_raw_table(path, columns, has_header=not all(map(is_number, columns)))
+
+    def made(number, row):
+        text, *ids = (row.fields[key] for key in table.keys)
+        return Text(str(ids[0]) if ids else str(number), text_of(text, text_column))
+
+    return examples_from(path, table.rows, made, may_skip=False)
