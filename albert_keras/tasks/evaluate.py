@@ -139,7 +139,8 @@ def evaluate_task(
     predictor = RowPredictor.of_model(answering, batch_size)
     # A copy of the development file has the same examples under another name.
     is_dev = digest_of(examples) == opened.record["data"].get("dev_fingerprint")
-    is_tuned_here = not known or (data is None and split == task.dev_splits[0]) or is_dev
+    is_dev = is_dev or (data is None and split == task.dev_splits[0])
+    is_tuned_here = is_dev or not known
     tuned = None if is_tuned_here else known
     scored = score_splits(task, {split: (examples, rows)}, answering, predictor, tuned)
     answers = scored.answers[split]
