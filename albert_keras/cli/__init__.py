@@ -88,9 +88,13 @@ def main(argv=None):
         return code if isinstance(code, int) else 0
     except SystemExit as finished:
         return finished.code or 0
-    except (typer.Abort, KeyboardInterrupt):  # Ctrl-C before or after the command ran
+    except KeyboardInterrupt:  # Ctrl-C before or after the command ran
         return EXIT_CODE
     except Exception as error:
+        if isinstance(error, typer.Abort):  # of Ctrl-C, or of an error at the end of a file
+            if not isinstance(error.__cause__, EOFError):
+                return EXIT_CODE
+            error = error.__cause__
         if isinstance(error, USAGE_ERRORS):
             error.message = printable(error.message)
             error.show()

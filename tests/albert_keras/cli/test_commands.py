@@ -32,14 +32,15 @@ def test_an_export_reports_the_loss_of_its_variants(tmp_path):
     ]
 
 
-def test_an_internal_error_has_its_own_exit_code_and_debug_its_traceback(monkeypatch, capsys):
+@pytest.mark.parametrize("kind", [RuntimeError, EOFError])
+def test_an_internal_error_has_its_own_exit_code_and_debug_its_traceback(kind, monkeypatch, capsys):
     def fail(*_):
-        raise RuntimeError("broken")
+        raise kind("broken")
 
     monkeypatch.setattr("data_pipeline.reports.inspection.verify_records", fail)
     assert main(["data", "verify", "records"]) == 1
-    assert "internal error: RuntimeError: broken" in capsys.readouterr().err
-    with pytest.raises(RuntimeError, match="broken"):
+    assert f"internal error: {kind.__name__}: broken" in capsys.readouterr().err
+    with pytest.raises(kind, match="broken"):
         main(["data", "verify", "records", "--debug"])
 
 
@@ -89,6 +90,7 @@ def test_a_limit_of_the_size_of_files_is_one_line_with_the_file(tmp_path):
         capture_output=True,
         text=True,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},  # which would be cut in silence
     )
     [line, _] = [line for line in done.stderr.splitlines() if not line.startswith("... ")]
     assert re.match("error: The size of a file is limited .*: `/.+` could not be written", line)
