@@ -20,14 +20,6 @@ _INNER = re.escape(".,:'’-_/@&")
 _JOINT = "\x1e"
 #: What English writes together with the word before it, as in the Penn Treebank.
 _CONTRACTED = "(?i:n['’]t|['’](?:s|m|d|re|ve|ll))"
-#: How each rule splits a text, for people.
-SPLITS: dict[WordSplit, str] = {
-    "characters": "into characters",
-    "punctuation": "at white space, with punctuation and Chinese characters apart from words",
-    "elisions": "at white space, punctuation and after apostrophes (l' | ami)",
-    "contractions": "at white space, punctuation and before contractions (do | n't, Anna | 's)",
-    "white_space": "at white space",
-}
 
 
 @functools.cache
