@@ -86,13 +86,13 @@ def convert(
     if to not in (None, *FORMATS):
         raise InputError(f"The format must be one of {', '.join(FORMATS)}. Received: {to}.")
     with whole_folder(target) as folder:  # from now on other processes are refused
-        logger.info("reading `%s` (%s)", source, place.format)
-        opened = open_weights(place, None, albert_config, tokenizer)
         if to is None and place.format == OURS:
             names = ", ".join(name for name in FORMATS if name != OURS)
             raise InputError(
                 f"The model is in our format. Choose a target with `to` one of: {names}."
             )
+        logger.info("reading `%s` (%s)", source, place.format)
+        opened = open_weights(place, None, albert_config, tokenizer)
         to = to or OURS
         model = complete(opened)
         if opened.has_tokenizer and to == _HUGGING_FACE:  # positions start after the id of padding
