@@ -146,6 +146,8 @@ class TaskProgram(Program):
         names = ["input_ids", "input_mask", "segment_ids"]
         if task.finds_spans:
             names.append("p_mask")
+        elif self.kind == "tagging":
+            names.append("word_mask")
         shapes = {name: ("int32", tokens) for name in names}
         if self.predicts:
             return shapes
