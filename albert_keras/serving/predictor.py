@@ -19,9 +19,9 @@ from albert_keras.formats.detection import (
 )
 from albert_keras.serving.calls import answers_by_signatures, call_by_rows
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K
-from albert_keras.tasks.kinds import build_task
+from albert_keras.tasks.kinds import build_task, task_names
 from albert_keras.tasks.task import Task, check_text
-from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
+from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.cleanup import PLAIN_MARKS
@@ -69,7 +69,7 @@ def read_task(folder: Path) -> Task | None:
     if "pretraining" in (record.get("kind"), _dict_at(record, "run").get("kind")):
         return None
     settings = _dict_at(_dict_at(record, "task"), "config")
-    if settings.get("name") in TASK_NAMES:
+    if settings.get("name") in task_names():
         known = {name: settings[name] for name in TaskConfig.model_fields if name in settings}
         return build_task(TaskConfig(**known))
     return None

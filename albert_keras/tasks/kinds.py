@@ -1,18 +1,19 @@
 """The kinds of tasks by name: what a kind decides stands in its class, see `Task`.
 
-A new kind takes a line here, a folder with `task.py`, a model with its loss in
-`albert_keras/models`, and a module of exports in `albert_keras/serving/graph`. This module imports
-no TensorFlow, and no class before it is needed.
+A kind is a class of model, which makes rows, losses and answers, and a Task, which reads files and
+scores. A new one is added by `register_kind`. This module imports no TensorFlow, and no class
+before it is needed.
 """
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from data_pipeline.errors import InputError
 
 #: Kind, as in `run.json`, `export.json` and on the command line of `tpu_check` -> its Task.
-KINDS = {
+KINDS: dict[str, Any] = {
     "classification": "classification.task:TextTask",
     "multi_label": "classification.multi_label:MultiLabelTask",
     "regression": "classification.regression:ScoreTask",
@@ -50,8 +51,34 @@ _SETTINGS = {
 }
 
 
+def register_kind(name: str) -> Callable[[Any], Any]:
+    """Returns a decorator that registers a Task for a user's own files, as the task `name`.
+
+    Its `model_class` must be registered with Keras. Import its module before such a task is
+    trained, opened or served.
+
+    Example:
+        @register_kind("share")
+        class ShareTask(Task):
+            model_class, metric, is_official = AlbertForShares, "spearman", False
+    """
+
+    def register(task):
+        task.kind, KINDS[name], OWN_TASKS[name] = name, task, name
+        return task
+
+    return register
+
+
+def task_names() -> tuple[str, ...]:
+    """Returns the names of all tasks."""
+    return (*OFFICIAL_TASKS, *OWN_TASKS)
+
+
 def task_class(kind: str) -> Any:
     """Imports the class of a kind, a Task."""
+    if not isinstance(KINDS[kind], str):
+        return KINDS[kind]
     module, name = KINDS[kind].split(":")
     return getattr(importlib.import_module(f"albert_keras.tasks.{module}"), name)
 

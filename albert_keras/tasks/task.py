@@ -15,9 +15,9 @@ import numpy as np
 import albert_keras
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks import metrics
-from albert_keras.tasks.examples import TaggedExample, text_problem
+from albert_keras.tasks.examples import TaggedExample, TextExample, text_problem
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.labels import hold_out
+from albert_keras.tasks.labels import check_answered, hold_out
 from albert_keras.tasks.tables.rows import SkippedRow
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json_lines
@@ -45,11 +45,11 @@ class Task(abc.ABC):
     model_name: str  # of the class of its model in `albert_keras`, an AlbertForTexts
     #: What a user gives for one example; a task that takes pairs has "pair" in addition. All are
     #: texts, except for "options", a list of texts.
-    inputs: tuple[str, ...]
+    inputs: tuple[str, ...] = ("text",)
     #: What the model does, for the model card; `{texts}` and `{labels}` are replaced by what the
     #: texts are and by the number of labels.
-    card_purpose: str
-    hub_pipeline: str  # what the Hugging Face Hub calls this kind
+    card_purpose: str = "answers {texts}"
+    hub_pipeline: str = "text-classification"  # what the Hugging Face Hub calls this kind
     uses_windows: bool = False  # whether a long text takes several rows, not truncated to one
     has_several_labels: bool = False  # whether a row has a value for each label, not one of them
     finds_spans: bool = False  # whether an answer is a span of a passage; scores are in percent
@@ -220,7 +220,6 @@ class Task(abc.ABC):
         examples = self.read_file(path, labelled=False)
         return examples, [known_fields(example) for example in examples]
 
-    @abc.abstractmethod
     def example(self, number: int | str, fields: dict):
         """Returns an example without an answer, whose id is `number`, made from a user's input.
 
@@ -228,6 +227,8 @@ class Task(abc.ABC):
         "text", which is split as the training files were. InputError if fields are missing, unknown
         or of another type.
         """
+        self.check_fields(fields)
+        return TextExample(str(number), fields["text"], fields.get("pair"))
 
     def typed_examples(self, inputs: list[dict | str]) -> list:
         """Returns examples made from what a user types or sends, as `read` returns them.
@@ -302,20 +303,24 @@ class Task(abc.ABC):
                 raise InputError(f"Label {number} of {len(truths)}: {error}") from error
         return found
 
-    @abc.abstractmethod
     def columns(self, examples: list) -> dict[str, list]:
         """Returns what a model reads of examples: texts by the names of its preprocessor."""
+        columns = {"text": [example.first for example in examples]}
+        if self.takes_pair:
+            columns["pair"] = [example.second or "" for example in examples]
+        return columns
 
     def columns_of_strings(self, examples: list) -> dict[str, list]:
         """Returns the same as signatures of an export take it, which have no lists of words."""
         return self.columns(examples)
 
-    @abc.abstractmethod
     def truths(self, examples: list) -> list:
         """Returns the labels of examples as `AlbertForTexts.targets_of` takes them.
 
         InputError if one has none.
         """
+        check_answered(examples)
+        return [example.label for example in examples]
 
     def targets(self, examples: list) -> Any:
         """Returns what a model learns from examples, see `AlbertForTexts.targets_of`."""
@@ -345,12 +350,18 @@ class Task(abc.ABC):
     def scores(self, examples, answers) -> dict[str, float]:
         """Scores answers to labelled examples; `metric` comes first."""
 
-    @abc.abstractmethod
     def resampled(self, examples, answers) -> tuple[metrics.Metric, Any, Any]:
         """Returns `metric` as a function of right and given answers, and arrays of these, [N, ...].
 
-        Rows are those that a bootstrap resamples.
+        Rows are those that a bootstrap resamples; by default they are numbers of examples.
         """
+
+        def metric(_, numbers):
+            pairs = [(examples[number], answers[number]) for number in numbers]
+            return self.scores(*zip(*pairs, strict=True))[self.metric]
+
+        numbers = np.arange(len(examples))
+        return metric, numbers, numbers
 
     def interval(self, examples, answers) -> metrics.Interval:
         """Returns the 95 % bootstrap interval of `metric` over the examples."""
@@ -361,9 +372,9 @@ class Task(abc.ABC):
         of_others = self.resampled(examples, others)[-1]
         return metrics.paired_interval(*self.resampled(examples, answers), of_others)
 
-    @abc.abstractmethod
     def guesses(self, training_examples, examples) -> list[Any] | None:
         """Answers with the most frequent training answer; None if the task has no such answer."""
+        return None
 
     def collapse(self, answers) -> str | None:
         """Reports that all answers are the same ("all 872 answers are `1`"); None if not."""

@@ -4,12 +4,10 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator
 
-from albert_keras.tasks.kinds import OFFICIAL_TASKS, OWN_TASKS
+from albert_keras.tasks.kinds import OWN_TASKS, task_names
 from albert_keras.tasks.tables.lines import checked_encoding
 from data_pipeline.config import WordSplit
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
-
-TASK_NAMES = (*OFFICIAL_TASKS, *OWN_TASKS)
 
 #: How spans of characters in a file count: characters, from `start` to before `end`; the same in
 #: code units of UTF-16, as JavaScript and Java do; or characters from `start` to `end`, inclusive.
@@ -215,8 +213,8 @@ class TaskConfig(Settings):
     @field_validator("name")
     @classmethod
     def _is_known(cls, name):
-        if name not in TASK_NAMES:
-            raise ValueError(f"is unknown{did_you_mean(name, TASK_NAMES)}")
+        if name not in task_names():
+            raise ValueError(f"is unknown{did_you_mean(name, task_names())}")
         return name
 
     @field_validator("label")

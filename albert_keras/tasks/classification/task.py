@@ -14,7 +14,7 @@ from albert_keras.tasks.classification.glue_files import (
     write_submission,
 )
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_splits
-from albert_keras.tasks.examples import TextExample, row_of
+from albert_keras.tasks.examples import row_of
 from albert_keras.tasks.labels import check_answered, check_labels, label_numbers
 from albert_keras.tasks.tables.cells import class_of
 from albert_keras.tasks.tables.files import label_names, read_table
@@ -104,23 +104,9 @@ class TextTask(Task):
         columns: list[dict[str, Any]] = []
         return self._table(path, False, None, columns), columns
 
-    def example(self, number, fields):
-        self.check_fields(fields)
-        return TextExample(str(number), fields["text"], fields.get("pair"))
-
     def with_truths(self, examples, truths):
         pairs = zip(examples, class_ids(truths, self.labels), strict=True)
         return [example._replace(label=self.labels[number]) for example, number in pairs]
-
-    def columns(self, examples):
-        columns = {"text": [example.first for example in examples]}
-        if self.takes_pair:
-            columns["pair"] = [example.second or "" for example in examples]
-        return columns
-
-    def truths(self, examples):
-        check_answered(examples)
-        return [example.label for example in examples]
 
     def weights(self, targets):
         if self.config.class_weights != "balanced":

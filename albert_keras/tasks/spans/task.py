@@ -93,9 +93,6 @@ class SpanTask(Task):
         values = self._question_f1(examples, answers)
         return lambda _, sample: sample.mean(), values, values
 
-    def guesses(self, training_examples, examples):
-        return None
-
     def shown(self, answer):
         return f"`{answer.text[:60]}`" if answer.text else "no answer"
 

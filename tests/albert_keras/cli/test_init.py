@@ -13,7 +13,7 @@ from albert_keras.cli.init import FILE_KINDS, settings_file
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.task_config import TASK_NAMES
+from albert_keras.tasks.kinds import task_names
 from albert_keras.training.config import PretrainingConfig, StageConfig
 from data_pipeline.config import PRESETS, PretrainingDataConfig
 from data_pipeline.settings import Settings
@@ -59,7 +59,7 @@ FILES = [
     ),
     *(
         ("finetune", FinetuneConfig.of({}, task=name, epochs=2, **columns_of(name)))
-        for name in TASK_NAMES
+        for name in task_names()
     ),
     ("distill", DistillationConfig.of({}, temperature=3.0)),
     ("distill-task", TaskDistillationConfig.of({}, task="sst-2", temperature=3.0)),
