@@ -154,7 +154,8 @@ def of_evaluation(run, data, **options):
     from albert_keras import evaluate
 
     scores = evaluate(run, data, **options)._asdict()
-    return {name: value for name, value in scores.items() if name != "path"}
+    # Baselines need the records of the training where they were.
+    return {name: value for name, value in scores.items() if name not in ("path", "baselines")}
 
 
 def of_keras_model(path):
