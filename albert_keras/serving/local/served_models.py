@@ -14,21 +14,10 @@ from albert_keras.serving.saved_model.signatures import (
     read_signatures,
     sample_inputs,
 )
-from albert_keras.tasks.task import check_text
 from data_pipeline.errors import InputError
 
 #: Maximum number of texts of a request; memory grows with them.
 _MAX_TEXTS = 64
-#: Inputs that must not be blank, by signature. The other signatures describe a text, blank or not.
-_REQUIRED = {
-    "serving_default": ("text", "context", "question"),
-    "fill_mask": ("text",),
-    "sentence_order": ("first", "second"),
-    "text_pair": ("first",),
-    "tags": ("text",),
-    "question_answering": ("question", "context"),
-    "multiple_choice": ("context", "question"),
-}
 
 
 class ServedModel:
@@ -85,21 +74,4 @@ class ServedModel:
                 raise InputError(
                     f"The input `{alias}` must have at most {_MAX_TEXTS} texts. Received: {rows}."
                 )
-            if array.dtype == object and alias in _REQUIRED.get(name, ()):
-                for text in array.ravel():
-                    self._check_text(name, alias, text.decode(errors="replace"))
         return write_answer(self._predictor.call(name, tensors), "instances" in document)
-
-    def _check_text(self, name, alias, text):
-        """Refuses a blank text, and one text instead of two, as `Task.example` does.
-
-        The graph answers them as if they said something.
-        """
-        check_text(alias, text)
-        task = self._predictor.task
-        takes_two = task is not None and (task.takes_pair or task.finds_spans)
-        if name == "serving_default" and alias == "text" and takes_two and "\t" not in text:
-            raise InputError(
-                "The model takes pairs: `text` must be two texts separated by a tab; or call the "
-                f"signature with an input for each of them. Received: {text[:60]!r}."
-            )

@@ -203,19 +203,17 @@ def to_array(value: Any, spec: tf.TensorSpec) -> np.ndarray:
             f"shape {array.shape}."
         )
     if dtype == tf.string:
-        values[:] = [_bytes_of(one) if isinstance(one, str) else one for one in values]
+        values[:] = [_bytes_of(one, spec.name) if isinstance(one, str) else one for one in values]
         return array
     with np.errstate(over="ignore"):
         return array.astype(dtype.as_numpy_dtype)
 
 
-def _bytes_of(text):
+def _bytes_of(text, name):
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
-        raise InputError(
-            f"A text must be valid Unicode. It has half a surrogate pair: {ascii(text)}."
-        ) from error
+        raise InputError(f"`{name}` must be Unicode. It has half a surrogate pair.") from error
 
 
 def check_signature(signature: Signature, call: Callable, tolerance: float) -> None:

@@ -204,16 +204,6 @@ def test_a_server_stops_without_answers_that_take_too_long(contract_export, monk
         is_over.set()
 
 
-def test_a_text_that_the_command_line_refuses_is_refused(contract_export, tmp_path):
-    folder = shutil.copytree(contract_export / "3", tmp_path / "books" / "3")
-    config = {"name": "pair", "text": "a", "pair": "b", "labels": ["no", "yes"]}
-    (folder / "export.json").write_text(json.dumps({"task": {"config": config}}))
-    with running([folder]) as server:
-        assert predict(server, {"instances": ["a\tb"]}).status == 200
-        assert "two texts separated by a tab" in predict(server, {"instances": ["a"]}).error
-        assert "It is blank" in predict(server, {"instances": [" \t"]}).error
-
-
 def test_a_taken_port_is_reported_before_models_are_loaded(contract_export):
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))

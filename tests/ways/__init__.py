@@ -1,0 +1,1 @@
+"""All ways to an answer: the same texts, the same answers."""
