@@ -73,15 +73,6 @@ def test_an_interrupted_run_goes_on_and_ends_as_the_undisturbed_one(old, expecte
     assert differences(checkpoint, expected["checkpoint"]) == []
 
 
-def test_a_run_may_not_go_on_with_other_settings(old, capsys):
-    from albert_keras.cli import main
-
-    before = Path("run-interrupted/run.json").read_bytes()
-    assert main([*measures.PRETRAIN, "run-interrupted", "--seed", "8"]) == 2
-    assert "config.training.seed: was 7, is now 8" in capsys.readouterr().err
-    assert Path("run-interrupted/run.json").read_bytes() == before
-
-
 def test_a_run_scores_as_before(old, expected):
     found = measures.of_evaluation("run", "records", allow_trained_rows=True)
     assert differences(found, expected["evaluation"]) == []

@@ -4,9 +4,7 @@ import gzip
 
 import pytest
 
-from albert_keras import FinetuneConfig, finetune
 from albert_keras.cli import main
-from data_pipeline.errors import InputError
 
 FILES = {
     "a.csv.gz": (gzip.compress(b"text,label\nx,1\n"), "compressed by gzip"),
@@ -37,15 +35,6 @@ def _files(tmp_path, monkeypatch):
 def test_a_command_names_the_kind(name, command, capsys):
     assert main([*command, name]) == 2
     assert f"cannot be read: it is {FILES[name][1]}. `" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_function_names_the_kind(name, tiny_run):
-    config = FinetuneConfig.of(
-        {}, task="classification", train=name, text="text", label="label", steps=1
-    )
-    with pytest.raises(InputError, match=f"cannot be read: it is {FILES[name][1]}"):
-        finetune(tiny_run, "o", config)
 
 
 def test_a_foreign_export_and_a_keras_file_are_no_fine_tunings(tmp_path, capsys):

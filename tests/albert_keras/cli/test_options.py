@@ -162,24 +162,6 @@ def test_only_given_options_reach_the_configuration(monkeypatch, tmp_path, tiny_
     assert settings.optimizer.lr == 1e-3 and settings.model == {"size": "albert-mini"}
 
 
-def test_names_of_labels_and_columns_are_never_taken_for_options(tmp_path, capsys):
-    table = tmp_path / "mail.csv"
-    table.write_text("body,tasks\n" + "".join(f"word {one},trains\n" for one in range(9)))
-    words = [
-        "finetune",
-        "--from",
-        "albert-mini-en",
-        "--task",
-        "classification",
-        "--train",
-        str(table),
-    ]
-    words += ["--text", "body", "--label", "task", "--out", str(tmp_path / "out")]
-    assert main(words) == 2
-    shown = capsys.readouterr().err
-    assert "has no column `task`" in shown and "--task" not in shown
-
-
 def test_names_that_look_equal_are_shown_with_escapes(tmp_path, capsys):
     table = tmp_path / "mail.csv"
     table.write_text("body,the\u00a0task\nword,a\n", encoding="utf-8")

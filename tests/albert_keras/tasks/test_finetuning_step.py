@@ -148,7 +148,7 @@ import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from tests.albert_keras.tasks.small_tasks import SETTINGS, make_examples, make_task
+from tests.albert_keras.tasks.small_tasks import SETTINGS, make_examples, make_task, rows_for
 from tests.albert_keras.tasks.test_finetuning_step import update_on
 from tests.albert_keras.tasks.test_row_predictor import check_on
 
@@ -156,8 +156,8 @@ corpus, tokenizer = json.load(sys.stdin), Tokenizer.load(sys.argv[1])
 strategy = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
 for kind in SETTINGS:
     task, examples = make_task(kind), make_examples(corpus, kind)
-    check_on(kind, strategy, task.features(examples, tokenizer))
-    features = task.features(examples, tokenizer, training=True)
+    check_on(kind, strategy, rows_for(task, examples, tokenizer))
+    features = rows_for(task, examples, tokenizer, training=True)
     if kind != "similarity":  # its texts and scores are compared within the part of a replica
         update_on(kind, strategy, features)
     print(kind)

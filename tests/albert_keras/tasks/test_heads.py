@@ -26,13 +26,6 @@ def test_initial_weights_are_as_wide_as_in_the_reference():
         assert abs(weights.std() / stddev - 0.88) < 0.02  # what the cut at two leaves
 
 
-def test_linear_scores_are_those_of_numpy_for_texts_and_for_pieces():
-    head, weights = scrambled(LinearHead(CONFIG, 3))
-    for inputs in (HIDDEN, HIDDEN[:, 0]):
-        expected = inputs @ weights["output_weights"].T + weights["output_bias"]
-        np.testing.assert_allclose(head(inputs), expected, atol=1e-5)
-
-
 def test_span_scores_are_those_of_numpy_and_padding_has_none():
     head, weights = scrambled(SpansHead(CONFIG))
     expected = HIDDEN @ weights["cls/squad/output_weights"].T + weights["cls/squad/output_bias"]

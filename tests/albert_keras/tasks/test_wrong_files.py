@@ -50,7 +50,20 @@ WRONG = [
     (CLASSES, "a.jsonl", '{"text": 7, "label": "x"}', "line 1 `text` must be a text. Received: 7"),
     (CLASSES, "a.jsonl", '{"text": "A", "label": null}', "line 1 must have a name as label"),
     (CLASSES, "a.jsonl", '{"text": "A", "label": ["x"]}', "line 1 must have a name as label"),
+    (CLASSES, "a.jsonl", "[1, 2]", r"line 1 must be a JSON object. Received: \[1, 2\]"),
     (CLASSES, "a.json", '{"text": "A", "label": "x"}', "line 1 must be a JSON array of objects"),
+    (
+        CLASSES,
+        "a.json",
+        '{"text": "A"}\n{"text": "B"}',
+        "line 2 must be JSON, .*: Extra",
+    ),
+    (
+        CLASSES,
+        "a.json",
+        '[{"text": "A", "label": "x"}, 3]',
+        "entry 2 must be a JSON object. Received: 3",
+    ),
     (NUMBERS, "a.csv", "text;label\nA;1.5\nB;0,5\n", "line 3 must have a number .*: '0,5'"),
     (NUMBERS, "a.csv", "text,label\nA,1\nB,1e39\n", "line 3 must have a number .*: '1e39'"),
     (
@@ -66,19 +79,30 @@ WRONG = [
     (KNOWN, "a.conll", "Ada B-PER\nslept V\n", "line 1 has an unknown tag, `V` of `slept`"),
     (TAGS, "a.jsonl", '{"words": ["A", "b"], "tags": ["O"]}', "line 1 must have a tag for every"),
     (TAGS, "a.jsonl", '{"words": ["A"], "tags": [1]}', "line 1 has numbers as tags"),
-    (TAGS, "a.jsonl", '{"text": "Ada", "label": [[0, 2, "X"]]}', "line 1 .* which cuts `Ada`"),
-    (TAGS, "a.jsonl", '{"text": "Ada", "label": [[0, 9, "X"]]}', "line 1 .* inside its text of 3"),
+    (TAGS, "a.jsonl", '{"words": ["a", ""], "tags": ["O", "O"]}', r"line 1 `words\[1\]`"),
+    (TAGS, "a.conll", b"a O\nb\x81 O\n", r"line 2 must be UTF-8. Its byte 1 \(0x81\) is not"),
+    (TAGS, "a.conll", "-DOCSTART- O\n\n", "must contain at least one row"),
+    (TAGS | {"label": 2}, "a.conll", "a O\n", "must have .* Received: 0 and 2 of 2 columns"),
     (TAGS, "a.csv", "Sentence #,Word,Label\n1,Ada,O\n", "line 1 has no column `Tag`"),
     # SQuAD
     (SQUAD1, "a.json", squad(answers=[{"text": "Bob", "answer_start": 0}]), r"question 1 .*'Bob'"),
     (SQUAD1, "a.json", squad(answers=[{"answer_start": 1}]), r"question 1 .*`answers\[0\].text`"),
     (SQUAD1, "a.json", squad(answers=[{"text": "Ada"}]), "question 1 .*`answers.0..answer_start`"),
+    (SQUAD1, "a.json", squad(answers={"text": ["Ada"], "answer_start": [0]}), "`answers` must be"),
+    (SQUAD1, "a.json", squad(answers=["x"]), r"`answers\[0\]` must be an object. Received: .x"),
+    (SQUAD1, "a.json", squad(answers=[{"text": " ", "answer_start": 3}]), "answers with a text"),
+    (SQUAD1, "a.json", squad(id=...), "question 1 .*`id` is missing"),
+    (SQUAD1, "a.json", "[]", "must be an object with the key `data`"),
+    (SQUAD1, "a.json", '{"data": [{"id": "1"}]}', "`paragraphs`|`context` is missing"),
+    (SQUAD1, "a.json", '{"data": [{"paragraphs": [{"context": "A"}]}]}', "`qas` is missing"),
     (SQUAD1, "a.json", squad(answers=[]), "question 1 .* must have an answer; squad2 is for"),
     (SQUAD2, "a.json", squad(answers=[], is_impossible=...), "question 1 .* or be impossible"),
     (SQUAD2, "a.json", squad(is_impossible=True), "question 1 .* no answers, as it is impossible"),
     (SQUAD1, "a.json", squad()[:-3], "not JSON: .*line 1 column"),
     # RACE
     (RACE, "a.txt", race(answers=["E"]), "line 1 `answer` must be 'A', 'B', 'C' or 'D'"),
+    (RACE, "a.txt", f"\n{race()}\n{{", "line 3 must be a JSON object. Received: {"),
+    (RACE, "a.txt", race(article=None), "line 1 `article` must be a valid string"),
     (RACE, "a.txt", race(options=[list("wxy")]), "line 1 `options` "),
     (RACE, "a.txt", race(answers=[]), "line 1 must have as many `options` and `answers`"),
     # GLUE
@@ -111,4 +135,4 @@ def test_a_wrong_file_is_one_short_message(settings, name, content, says, tmp_pa
     with pytest.raises(InputError, match=says) as error:
         task.read("train")
     message = str(error.value)
-    assert message.startswith(f"`{path}` ") and message.count("\n") < 3
+    assert message.startswith(f"`{path}`") and message.count("\n") < 3

@@ -90,22 +90,6 @@ def test_files_elsewhere_are_read_with_or_without_answers(tmp_path):
         read(path, labelled=True)
 
 
-@pytest.mark.parametrize(
-    "line, says",
-    [
-        ("{", "line 3 must be a JSON object. Received: {"),
-        (passage(article=None), "line 3 `article` must be a valid string. Received: null"),
-        (passage(answers=["A"]), "line 3 must have as many .* Received: 2, 1 and 2"),
-        (passage(options=[OPTIONS, OPTIONS[:3]]), "line 3 `options` must have at least 4"),
-        (passage(answers=["A", "E"]), "line 3 `answer` must be 'A', 'B', 'C' or 'D'.*\"E\""),
-    ],
-)
-def test_a_broken_line_is_named(tmp_path, line, says):
-    write(tmp_path / "dev/high/all.txt", "", passage(), line)
-    with pytest.raises(InputError, match=f"all.txt` {says}"):
-        task(levels=("high",)).read_file(tmp_path / "dev", True)
-
-
 def test_any_number_of_options_may_be_typed(tiny_tokenizer):
     fields = {"context": CONTEXT, "question": "When?", "options": ["at noon", "never", "now"]}
     example = task().example(7, fields)

@@ -99,12 +99,6 @@ def test_short_rows_of_qqp_are_left_out_and_told(tmp_path, caplog):
     "task, text, is_labelled, says",
     [
         (
-            "cola",
-            "s\t1\t\tA.\n\ns\t1\t\tA.\n",
-            True,
-            "line 2 must have 4 columns, like the first row. It has 1.",
-        ),
-        (
             "sts-b",
             STS_B + numbered(10, "nan"),
             True,

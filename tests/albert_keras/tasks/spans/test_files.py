@@ -53,19 +53,12 @@ def test_questions_come_in_order_with_everything_that_is_known(write):
 @pytest.mark.parametrize(
     "damage, message",
     [
-        (lambda q: q.pop("id"), "[0]`) `id` is missing."),
         (lambda q: q.update(id="q2"), "[1]`) must have an `id` of its own. Received: 'q2', as in"),
-        (
-            lambda q: q["answers"][0].update(answer_start="x"),
-            "[0]`) `answers[0].answer_start` must",
-        ),
-        (lambda q: q["answers"].append("x"), '[0]`) `answers[2]` must be an object. Received: "x"'),
         (
             lambda q: q["answers"][0].update(answer_start=15),
             "[0]`) must have answers that are in the context at `answer_start`, "
             "counted in characters. Received: 'Rome' at 15, where the context has 'ome.'",
         ),
-        (lambda q: q["answers"][0].update(text=" "), "[0]`) must have answers with a text"),
     ],
 )
 def test_a_broken_question_is_named(damage, message, write):
@@ -81,8 +74,6 @@ def test_predictions_and_null_scores_are_read(write):
     assert read_checked(NULL_ODDS, write({"q1": -3, "q2": 0.5})) == {"q1": -3.0, "q2": 0.5}
     with pytest.raises(InputError, match="`q1` must be a valid string. Received: 5"):
         read_checked(PREDICTIONS, write({"q1": 5}))
-    with pytest.raises(InputError, match="`q1` must be a valid number. Received: true"):
-        read_checked(NULL_ODDS, write({"q1": True}))
     with pytest.raises(InputError, match="`q1` must be a finite number. Received: NaN"):
         read_checked(NULL_ODDS, write(b'{"q1": NaN}'))
 
@@ -106,33 +97,6 @@ def test_white_space_around_an_answer_does_not_belong_to_it(write):
     file = content()
     file["data"][0]["paragraphs"][0]["qas"][0]["answers"] = [{"text": " Rome", "answer_start": 13}]
     assert read_questions(write(file))[0].answers == (Answer("Rome", 14),)
-
-
-@pytest.mark.parametrize(
-    "changes, says",
-    [
-        ({"answers": {"text": ["Rome"], "answer_start": [14]}}, "`answers` must be a valid list"),
-        ({"id": 7}, "`id` must be a valid string. Received: 7"),
-    ],
-)
-def test_what_is_not_as_published_is_refused(changes, says, write):
-    file = content()
-    file["data"][0]["paragraphs"][0]["qas"][0].update(changes)
-    with pytest.raises(InputError, match=f"question 1 .*{says}"):
-        read_questions(write(file), version=2)
-
-
-@pytest.mark.parametrize(
-    "other, says",
-    [
-        ([], "must be an object with the key `data`"),
-        ({"data": [{"id": "1", "question": "?"}]}, "`paragraphs`|`context` is missing"),
-        ({"data": [{"paragraphs": [{"context": "A"}]}]}, "`qas` is missing"),
-    ],
-)
-def test_another_form_is_refused(other, says, write):
-    with pytest.raises(InputError, match=says):
-        read_questions(write(other))
 
 
 def test_scores_need_no_positions(write):

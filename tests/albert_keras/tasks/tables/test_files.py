@@ -52,12 +52,9 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
     "name, text, says",
     [
         ("x.tsv", "text\tlabel\n", "must contain at least one row. It is empty."),
-        ("x.jsonl", "\n\n", "must contain at least one row. It is empty."),
         ("x.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`. Did you mean `texts`?"),
         ("x.tsv", "text\tlabel\ttext\nA.\t1\tB\n", "must have one column `text`. It has 2."),
         ("x.csv", 'text,label\n"a\nb",1\n"c" d,1\n', "line 4 must be CSV: ',' expected after"),
-        ("x.jsonl", '\n{"text": "A", "label": 1}', "line 1 must be a JSON object. Received: not"),
-        ("x.jsonl", '{"txt": "A", "label": 1}', "line 1 has no `text`. Did you mean `txt`?"),
         ("x.jsonl", '{"text": "\\ud800", "label": 1}', "`text` must be Unicode. It has half"),
     ],
 )
@@ -106,30 +103,6 @@ def test_an_open_quote_costs_one_row(tmp_path):
     path, skipped = write(tmp_path, "x.csv", 'mood,text\ngood,"open\n' + rows), []
     assert len(read_table(path, "text", label="mood", skipped=skipped)) == 9
     assert [row.line for row in skipped] == [2]
-
-
-@pytest.mark.parametrize(
-    "name, content, says",
-    [
-        ("x.jsonl", '{"text": "A", "label": 1},\n' * 2, "1},. Extra data at column 26."),
-        ("x.jsonl", '{"text": "A" "label": 1}', "Expecting ',' delimiter at column 14."),
-        ("x.jsonl", "{'text': 'A'}", "Expecting property name enclosed in double quotes at column"),
-        ("x.jsonl", "[1, 2]\n[3]", "must be a JSON object. Received: [1, 2]."),
-        ("x.jsonl", '{"text": "A', "Unterminated string starting at column 10."),
-        ("x.jsonl", "{\n", "line 1 must be a JSON object. Received: {."),
-        (
-            "x.json",
-            '{"text": "A"}\n{"text": "B"}',
-            "line 2 must be JSON, an array of objects: Extra",
-        ),
-        ("x.json", '[{"text": "A"}, 3]', "entry 2 must be a JSON object. Received: 3."),
-    ],
-)
-def test_the_reason_of_the_parser_is_told(name, content, says, tmp_path):
-    path = write(tmp_path, name, content)
-    with pytest.raises(InputError) as error:
-        read_table(path, "text", label="label")
-    assert says in str(error.value) and len(str(error.value)) < 400
 
 
 def test_a_row_with_a_repeated_key_is_not_read(tmp_path):

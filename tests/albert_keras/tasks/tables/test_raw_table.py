@@ -79,7 +79,6 @@ def test_columns_by_number_are_separated_by_a_comma_or_what_is_given(tmp_path):
             ["a", "c"],
             "ba",
         ),
-        ("x.jsonl", '{"text": "a", "label": "b"}\n', ["a"], "b"),
     ],
 )
 def test_an_ending_says_how_a_table_is_written(name, content, texts, labels, tmp_path):

@@ -107,23 +107,6 @@ def test_objects_are_read(tmp_path):
     assert read_tagged(path, has_tags=False)[1] == TaggedExample("2", ("d",))
 
 
-@pytest.mark.parametrize(
-    "name, content, options, says",
-    [
-        ("x", "a O\n\nb X O\n", {}, "line 3 must have 2 columns, like the first one. .*: 3"),
-        ("x", "\na\nb\n", {}, "must have a column of words and one of tags"),
-        ("x", "a O\n", {"label": 2}, "must have .* Received: 0 and 2 of 2 columns"),
-        ("x", b"a O\nb\x81 O\n", {}, r"line 2 must be UTF-8. Its byte 1 \(0x81\) is not"),
-        ("x", "-DOCSTART- O\n\n", {}, "must contain at least one row"),
-        ("x.jsonl", '{"words": ["a", ""], "tags": ["X", "Y"]}', {}, r"line 1 `words\[1\]`"),
-        ("x.jsonl", '{"words": ["a", "b"], "tags": ["X"]}', {}, "every word. Received: 1 for 2"),
-    ],
-)
-def test_a_broken_line_is_named(tmp_path, name, content, options, says):
-    with pytest.raises(InputError, match=f"{name}`.*{says}"):
-        read_tagged(write(tmp_path / name, content), **options)
-
-
 def rows_of(examples, tokenizer, length, labels=None):
     """Returns all rows of sentences, with their tags if there are labels."""
     config = TaskConfig(name="tagging", labels=labels or ("O", "X"), max_seq_length=length)
