@@ -1,16 +1,19 @@
-"""What a file is, by its first bytes, for all readers: the table `file_kinds.yaml`.
+"""What a file is, by its first bytes, for all readers: the table `file_kinds.json`.
 
 A reader says which kinds it takes. Each other kind is an error that names it, with the command that
 helps. Bytes that no kind begins with are left to the reader.
+
+A kind of the table has a `name`, as a reader that takes it calls it; `start`, a regular expression
+of the first bytes, of which the first that fits counts; `what` completes "it is ..."; and `advice`
+says what to do, where {path} is the file and {folder} its folder, both quoted for a shell.
 """
 
 import functools
 import importlib.resources
+import json
 import os
 import re
 import shlex
-
-import yaml
 
 from data_pipeline.errors import InputError, Mistake
 
@@ -22,8 +25,8 @@ WIDE, HTML = ("UTF-32", "UTF-16"), "HTML"
 
 @functools.cache
 def _kinds():
-    table = importlib.resources.files("data_pipeline").joinpath("file_kinds.yaml")
-    kinds = yaml.safe_load(table.read_text(encoding="utf-8"))
+    table = importlib.resources.files("data_pipeline").joinpath("file_kinds.json")
+    kinds = json.loads(table.read_text(encoding="utf-8"))
     return [(re.compile(kind["start"].encode("latin-1"), re.DOTALL), kind) for kind in kinds]
 
 
