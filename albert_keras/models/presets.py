@@ -50,10 +50,12 @@ def open_text_model(
     trained = None
     if load_weights and isinstance(source, str | Path):
         from albert_keras.formats.detection import detect
-        from albert_keras.tasks.finetuned import open_text_model_of
 
         source = detect(source)
-        trained = open_text_model_of(source, step, kwargs.get("dtype"))
+        if source.kind == "keras" or source.run_kind == "finetuning":
+            from albert_keras.tasks.finetuned import open_text_model_of
+
+            trained = open_text_model_of(source, step, kwargs.get("dtype"))
     if type(trained) is model_class and _has_labels(trained, labels):
         if others := sorted(kwargs.keys() - {"dtype"}):
             raise InputError(
