@@ -17,7 +17,7 @@ _OTHERS = {"AK108", "AK308", "AK309"}
 @needs_repository
 def test_each_mistake_has_a_row_that_says_where_it_comes_from():
     text = (ROOT / DOCUMENT).read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (AK\d+) \| \S.+ \| \S.+\. \|$", text, flags=re.M)
+    rows = re.findall(r"^- \*\*(AK\d+)\*\* \S.+: \S.+\.$", text, flags=re.M)
     assert rows == [one.value for one in Mistake]
 
 
