@@ -62,17 +62,10 @@ def test_a_name_leads_to_the_folder_unless_there_is_such_a_path(box):
         assert find_model(path) == Path(path)
 
 
-@pytest.mark.parametrize(
-    "words, remark",
-    [
-        (["fill-mask", "albert-mini-eng", MASKED], "`albert-mini-eng`. Did you mean"),
-        (["export", "--run", "albert-mini", "--out", "x"], "the name of a size (`size`) and not"),
-    ],
-)
-def test_a_name_that_is_nearly_right_is_refused(capsys, words, remark):
-    assert main(words) == 2
+def test_a_name_that_is_nearly_right_is_refused(capsys):
+    assert main(["fill-mask", "albert-mini-eng", MASKED]) == 2
     error = capsys.readouterr().err
-    assert remark in error and "Did you mean `albert-mini-en`?" in error
+    assert "`albert-mini-eng`. Did you mean `albert-mini-en`?" in error
 
 
 def test_a_model_that_is_not_installed_is_missed(monkeypatch, tmp_path, capsys):

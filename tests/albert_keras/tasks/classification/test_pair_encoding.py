@@ -79,23 +79,6 @@ def test_a_comparison_has_both_vectors_their_distance_and_product():
         np.testing.assert_allclose(found[row], expected, atol=1e-6)
 
 
-def test_logits_compare_the_means_of_texts_encoded_alone():
-    model, inputs = build(), packed(TEXTS[:3])
-    weights, vectors = numpy_albert.weights_by_name(model), []
-    for text in (text for pair in TEXTS[:3] for text in pair):
-        ids = np.array([[CLS, *text, SEP]])
-        parts = ids, np.ones_like(ids), np.zeros_like(ids)
-        vectors.append(numpy_albert.encode(weights, dict(CONFIG), *parts)[0][0].mean(axis=0))
-    compared = comparison(tf.constant(np.array(vectors, np.float32))).numpy()
-    expected = compared @ weights["comparison/output_weights"].T
-    expected += weights["comparison/output_bias"]
-    assert np.ptp(expected, axis=0).min() > 1e-3  # otherwise the test shows nothing
-    np.testing.assert_allclose(model.outputs_of(inputs)["logits"], expected, atol=1e-4)
-    np.testing.assert_allclose(
-        model.outputs_of(packed(TEXTS[:3], 20))["logits"], expected, atol=1e-4
-    )
-
-
 def test_every_weight_but_the_pooler_is_trained():
     model = build(skips_padding=True)
     inputs = packed() | {"labels": np.array([0, 1, 2, 1]), "example_weights": np.ones(4)}
