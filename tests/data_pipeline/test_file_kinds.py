@@ -97,12 +97,11 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("advice", OTHERS)
-@pytest.mark.parametrize("format", ["auto", "prose"])
-def test_a_corpus_of_another_kind_is_named(advice, format, tmp_path):
+def test_a_corpus_of_another_kind_is_named(advice, tmp_path):
     path = tmp_path / "a file.txt"
     path.write_bytes(OTHERS[advice])
     with pytest.raises(InputError, match="cannot be read: it is") as refused:
-        list(read_corpus([path], format=format))
+        list(read_corpus([path]))
     assert advice in str(refused.value)
     assert "{" not in str(refused.value).replace("{name: tensor", "")
 

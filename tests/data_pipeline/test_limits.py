@@ -102,14 +102,6 @@ def test_what_yaml_takes_for_numbers_to_other_bases_is_text():
     assert (values["c"], values["d"]) == (1000, 2500.0)
 
 
-@pytest.mark.parametrize("content", ["9" * 4301, f'{{"a": {"9" * 4301}}}'])
-def test_integers_of_more_digits_than_python_reads_are_refused(content):
-    with pytest.raises(InputError, match="x is not valid YAML: Exceeds the limit"):
-        parse_yaml(content, "x")
-    with pytest.raises(ValueError, match="Exceeds the limit"):
-        parse_json(content)
-
-
 def test_a_repeated_key_of_a_description_is_refused(tmp_path):
     path = tmp_path / "config.json"
     path.write_text('{"a": 1, "b": {"size": 1, "c": 2, "size": 2}}')

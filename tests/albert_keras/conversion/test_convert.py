@@ -70,8 +70,15 @@ def test_the_record_tells_where_it_came_from(google, tmp_path):
 NAMES = {"google-bert": "bert_config.json", "hugging-face": "config.json"}
 
 
-@pytest.mark.parametrize("to", [OURS, "google", "google-bert", "hugging-face"])
-@pytest.mark.parametrize("key", ["num_hidden_layers", "num_attention_heads", "hidden_act"])
+@pytest.mark.parametrize(
+    "to, key",
+    [
+        (OURS, "num_hidden_layers"),
+        ("google", "num_attention_heads"),
+        ("google-bert", "hidden_act"),
+        ("hugging-face", "num_hidden_layers"),
+    ],
+)
 def test_a_value_of_a_converted_model_that_changed_is_named(to, key, own_folder, tmp_path):
     """The tensors of layers that share weights do not show their number."""
     source = own_folder(pretraining_weights(vocab_size=307, **BERT if to == "google-bert" else {}))
@@ -114,21 +121,7 @@ def test_weights_vocabulary_and_labels_are_those_of_the_conversion(own_folder, t
             open_weights(theirs)
 
 
-def test_a_damaged_head_of_a_converted_model_is_refused(tmp_path):
-    (tmp_path / "theirs").mkdir()
-    weights = task_weights("classification", 3, ("neg", "neu", "pos"), vocab_size=307)
-    hugging_face.write(weights, tmp_path / "theirs", {})
-    path = convert(tmp_path / "theirs", tmp_path / "new", to="hugging-face").path
-    file, head = path / "model.safetensors", weights.arrays["output_weights"]
-    content = bytearray(file.read_bytes())
-    content[content.index(head.tobytes()) + 1] ^= 1
-    open_weights(path)
-    file.write_bytes(content)
-    with pytest.raises(InputError, match="`weights_digest` of .* as when it was converted"):
-        open_weights(path)
-
-
-@pytest.mark.parametrize("to", ["hugging-face", "keras-nlp", "google"])
+@pytest.mark.parametrize("to", ["hugging-face", "google"])
 def test_swapped_pieces_of_a_converted_model_are_refused(to, google, tmp_path):
     path = convert(google, tmp_path / "new", to=to).path
     assert (
@@ -150,8 +143,7 @@ def test_swapped_pieces_of_a_converted_model_are_refused(to, google, tmp_path):
             read(path)
 
 
-@pytest.mark.parametrize("to", [None, "hugging-face"])
-def test_what_another_program_saved_is_not_called_ours(to, tmp_path):
+def test_what_another_program_saved_is_not_called_ours(tmp_path):
     module = tf.Module()
     module.v = tf.Variable(1.0)
     tf.saved_model.save(module, tmp_path / "module")
@@ -159,19 +151,17 @@ def test_what_another_program_saved_is_not_called_ours(to, tmp_path):
     with pytest.raises(
         InputError, match="is a SavedModel of another program.*variables`.*`albert_config`"
     ):
-        convert(tmp_path / "module", tmp_path / "new", to=to)
+        convert(tmp_path / "module", tmp_path / "new")
     with pytest.raises(
         InputError, match="must contain a model of albert_keras. Received: Sequential"
     ):
-        convert(tmp_path / "other.keras", tmp_path / "new", to=to)
+        convert(tmp_path / "other.keras", tmp_path / "new")
 
 
 def test_pointers_and_files_of_others_in_the_place_of_weights_are_named(google, tmp_path):
     pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n"
     for to, name in (
         ("hugging-face", "model.safetensors"),
-        ("hugging-face", "config.json"),
-        ("hugging-face", "spiece.model"),
         ("keras-nlp", "model.weights.h5"),
         ("google", "model.ckpt.data-00000-of-00001"),
     ):

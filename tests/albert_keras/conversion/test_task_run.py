@@ -1,6 +1,5 @@
 """A foreign model with the head of a task becomes a run that answers with the same logits."""
 
-import dataclasses
 import functools
 import json
 
@@ -11,7 +10,7 @@ from albert_keras.conversion.convert import convert
 from albert_keras.conversion.task_run import task_of_head
 from albert_keras.formats import hugging_face
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.formats.vocabulary import read_vocabulary, vocabulary_of
+from albert_keras.formats.vocabulary import vocabulary_of
 from albert_keras.formats.vocabulary_writing import files_for
 from albert_keras.models.row_predictor import RowPredictor
 from albert_keras.models.text_rows import TextRows
@@ -20,7 +19,6 @@ from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
 from albert_keras.tasks.predict import answering
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.library_training import train_byte_bpe
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.formats import random_weights
 from tests.albert_keras.formats.random_weights import task_weights
@@ -176,24 +174,3 @@ def test_without_a_vocabulary_the_folder_is_for_fine_tuning_only(hugging_face_fo
     result = convert(source, tmp_path / "ours")
     assert result.task is None and (tmp_path / "ours" / "model.ckpt.index").is_file()
     assert any("pass one as `tokenizer`" in note for note in result.notes)
-
-
-def test_a_roberta_with_a_classifier_answers(tiny_corpus, tmp_path):
-    vocabulary = read_vocabulary(train_byte_bpe(tiny_corpus, tmp_path / "bpe", 307).path)
-    files = files_for(vocabulary, "hugging-face", 160, has_segments=False)
-    size = vocabulary.tokenizer.vocab_size
-    shape = random_weights.ROBERTA | SIZES | {"embedding_size": 32, "vocab_size": size}
-    weights = task_weights("classification", 2, ("no", "yes"), **shape)
-    (tmp_path / "theirs").mkdir()
-    hugging_face.write(weights, tmp_path / "theirs", files)
-    result = convert(tmp_path / "theirs", tmp_path / "ours")
-    assert result.task == "classification"
-    answers, features, found = asked(result.path, TEXT)
-    length = int(features.lengths[0])
-    expected = logits_in_numpy(weights, features.batch(np.arange(1), length))(False)
-    np.testing.assert_allclose(found["logits"], expected, rtol=0, atol=1e-5)
-    assert answers[0].label in ("no", "yes")
-    convert(result.path, tmp_path / "back", to="hugging-face")
-    again = hugging_face.read(tmp_path / "back")
-    again = dataclasses.replace(again, albert_config=weights.albert_config)
-    random_weights.assert_same_weights(again, weights)

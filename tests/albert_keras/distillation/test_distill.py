@@ -1,6 +1,5 @@
 """A distillation is a pre-training run with a teacher."""
 
-import keras
 import pytest
 import tensorflow as tf
 
@@ -10,7 +9,7 @@ from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError
-from tests.albert_keras.checkpoint_tensors import assert_same, tensors_of
+from tests.albert_keras.checkpoint_tensors import tensors_of
 
 
 def with_settings(config, **settings):
@@ -43,27 +42,6 @@ def test_the_log_has_the_losses_and_the_loss_is_their_weighted_sum(tiny_student)
         )
         assert line["loss"] == pytest.approx(weighted, rel=0.02)
         assert 0 <= line["soft_target_accuracy"] <= 1 and "cosine_accuracy" not in line
-
-
-class Crash(keras.callbacks.Callback):
-    """Ends the process, as far as the run can notice."""
-
-    def on_train_batch_end(self, batch, logs=None):
-        if batch == 6:
-            raise MemoryError
-
-
-@pytest.mark.slow
-def test_a_run_that_was_killed_equals_one_that_was_not(
-    tiny_student, tiny_run, tiny_records, distillation, tmp_path
-):
-    out = tmp_path / "run"
-    with pytest.raises(MemoryError):
-        distill(tiny_run, tiny_records, out, distillation, callbacks=[Crash()])
-    assert Run.open(out).checkpoints.steps() == [5]
-    result = distill(tiny_run, tiny_records, out, distillation)
-    assert (result.resumed_from, result.step) == (5, 12)
-    assert_same(tensors_of(out, 12), tensors_of(tiny_student, 12))
 
 
 def test_other_settings_or_another_teacher_do_not_resume_a_run(

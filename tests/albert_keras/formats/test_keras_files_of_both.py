@@ -13,6 +13,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
 from tests.albert_keras.formats.random_weights import SMALL
+from tests.albert_keras.loaded_weights import values_of
 from tests.keras_line import IS_KERAS_3
 
 #: The other Keras, and a setting of optimizers that only it has.
@@ -43,10 +44,6 @@ def as_of_the_other(path, **reference):
     with zipfile.ZipFile(path, "w") as archive:
         for name, member in members.items():
             archive.writestr(name, member)
-
-
-def values(model):
-    return {name: weight.numpy() for name, weight in weight_names(model).items()}
 
 
 def test_keys_of_weights_are_names_of_the_reference(tmp_path):
@@ -99,6 +96,6 @@ def test_moments_of_an_optimizer_of_keras_are_missed_aloud(tmp_path):
         loaded = keras.models.load_model(tmp_path / "model.keras")
     moments = [each.numpy() for each in loaded.optimizer.variables if len(each.shape)]
     assert moments and not any(map(np.any, moments))
-    expected = values(model)
-    for name, value in values(loaded).items():
+    expected = values_of(model)
+    for name, value in values_of(loaded).items():
         np.testing.assert_array_equal(value, expected[name])

@@ -46,29 +46,6 @@ def test_rows_are_the_real_places_filled_up_to_a_sixteenth_and_come_back(name, d
     np.testing.assert_array_equal(back, expected.reshape(batch.shape))
 
 
-@pytest.mark.parametrize("skips_padding", [False, True])
-def test_one_graph_takes_batches_of_any_shape(skips_padding):
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, None], tf.int32),
-            tf.TensorSpec([None, None, 2], tf.float32),
-        ]
-    )
-    def run(mask, batch):
-        rows = Rows(mask, skips_padding)
-        flat = rows.from_batch(batch)
-        return flat, rows.to_batch(flat)
-
-    for mask in (np.array(MASKS["holed"]), np.array([[1, 1, 0], [0, 1, 1], [0, 0, 0]])):
-        batch = numbered(*mask.shape, 2)
-        kept = kept_places(mask, step=-(-mask.size // 16)) if skips_padding else range(mask.size)
-        flat, back = run(tf.constant(mask, tf.int32), tf.constant(batch))
-        np.testing.assert_array_equal(flat, batch.reshape(-1, 2)[kept])
-        expected = np.zeros((mask.size, 2))
-        expected[kept] = flat
-        np.testing.assert_array_equal(back, expected.reshape(batch.shape))
-
-
 @pytest.mark.parametrize(
     "ends, length",
     [((64, 3), 64), ((12, 65), 128), ((129, 1), 130), ((0, 0), 1)],

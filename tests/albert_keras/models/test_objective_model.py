@@ -248,14 +248,6 @@ def test_any_optimizer_of_keras_skips_what_is_not_finite(optimizer):
 PARTS = ("none", "kernels", "step")
 
 
-def test_fit_is_called_outside_of_the_scope_of_a_strategy():
-    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
-        model = AlbertForPretraining(CONFIG, seed=3)
-        model.compile("lamb")
-    history = model.fit(tf.data.Dataset.from_tensors(batch()), verbose=0).history
-    assert 0 < history["loss"][0] < 10
-
-
 def losses_of(updates, **settings):
     model = build(dropout=0.1, **settings)
     function, batches = model.make_train_function(), iter([batch()] * updates)

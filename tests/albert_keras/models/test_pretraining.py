@@ -72,15 +72,16 @@ def test_the_output_table_is_the_word_table_and_learns_from_both_ends():
     assert sum(weight is table for weight in model.weights) == 1
 
 
-@pytest.mark.parametrize("sharing", ["all", "none"])
-def test_a_saved_model_comes_back_with_equal_weights_and_equal_sharing(tmp_path, sharing):
-    model = small_model(changes={"sharing": sharing}, seed=5)
+@pytest.mark.parametrize("sharing, dtype", [("all", "float32"), ("ffn", "mixed_bfloat16")])
+def test_a_saved_model_comes_back_with_equal_weights_and_equal_sharing(tmp_path, sharing, dtype):
+    model = small_model(changes={"sharing": sharing}, seed=5, dtype=dtype)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert [*map(name_of, loaded.weights)] == [*map(name_of, model.weights)]
     assert loaded.count_params() == model.count_params()
     assert all(map(np.array_equal, loaded.get_weights(), model.get_weights()))
     assert loaded.get_config() == model.get_config()
+    assert loaded.encoder.dtype_policy.name == dtype
     for name, output in model(features()).items():
         np.testing.assert_array_equal(output, loaded(features())[name])
 

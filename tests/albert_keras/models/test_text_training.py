@@ -8,17 +8,16 @@ import tensorflow as tf
 from albert_keras.models.text_classifiers import AlbertForClassification
 from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.test_text_model import (
-    CONTEXTS,
     FIT,
     LABELS,
     NUMBERS,
     TEXTS,
     WEIGHTS,
     WORDS,
-    batches,
     preset,
 )
 from tests.keras_line import IS_KERAS_3
+from tests.parameters import slow
 
 
 @pytest.fixture
@@ -72,15 +71,6 @@ def test_arguments_by_position_are_in_the_order_of_keras(model):
     assert float(model.train_on_batch(TEXTS, NUMBERS, WEIGHTS)[0]) == pytest.approx(weighted)
 
 
-# Keras 3 says this of all data whose length is unknown.
-@pytest.mark.filterwarnings("ignore:Your input ran out of data")
-def test_a_generator_validates_a_training_in_batches_of_another_size(model):
-    expected = model.evaluate(TEXTS, LABELS, verbose=0)[0]
-    given = {"validation_data": batches(TEXTS, LABELS, size=4), "validation_steps": 4}
-    history = model.fit(TEXTS, LABELS, batch_size=8, verbose=0, **given).history
-    assert history["val_loss"][0] == pytest.approx(expected, rel=1e-5)
-
-
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
 @pytest.mark.parametrize("name", ["AlbertForClassification", "AlbertForTagging"])
 @pytest.mark.parametrize("kind", [Columns, lambda texts: iter([*Columns(texts)])])
@@ -114,17 +104,6 @@ def test_a_py_dataset_without_end_is_asked_as_keras_does(model):
     assert calls[-4:] == ["begin", "end"] * 2  # Keras ends one more to see the shapes
 
 
-@pytest.mark.filterwarnings("ignore:Your input ran out of data")
-def test_answers_to_questions_of_a_generator_are_those_of_lists(tiny_tokenizer):
-    model = preset(tiny_tokenizer, "AlbertForSpans")
-    questions = ["when did it leave"] * 8
-    pairs = ((parts,) for parts in batches(CONTEXTS, questions))
-    found = model.predict(pairs, verbose=0)
-    # Processors may round differently in batches of another size.
-    expected = model.predict((CONTEXTS, questions), batch_size=4, verbose=0)
-    tf.nest.map_structure(np.testing.assert_array_equal, found, expected)
-
-
 @pytest.mark.parametrize("labels", [LABELS, NUMBERS, np.eye(2)[NUMBERS]])
 def test_shuffled_texts_have_the_order_of_shuffled_features(labels, model):
     texts, rows = (
@@ -144,17 +123,6 @@ def test_texts_that_are_missing_are_named(name, tiny_tokenizer):
         model.predict({field: TEXTS for field in model.preprocessor.fields[:-1]})
 
 
-@pytest.mark.slow
-def test_a_file_comes_back_with_metrics_that_have_a_state(model, tmp_path):
-    one_hot = np.eye(2)[NUMBERS]
-    model.compile(keras.optimizers.Adam(0.01), "mse", metrics=[keras.metrics.AUC(name="auc")])
-    model.fit(TEXTS, one_hot, verbose=0)
-    model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    fit = {"shuffle": False, "verbose": 0}
-    assert again.fit(TEXTS, one_hot, **fit).history == model.fit(TEXTS, one_hot, **fit).history
-
-
 @keras.saving.register_keras_serializable("tests")
 class WithLayer(AlbertForClassification):
     """A subclass with a layer of Keras, which has no weights before the first call."""
@@ -167,7 +135,7 @@ class WithLayer(AlbertForClassification):
         return self.extra(super().call(inputs, training=training, **kwargs))
 
 
-@pytest.mark.parametrize("has_texts", [True, False])
+@pytest.mark.parametrize("has_texts", [True, *slow(False)])
 def test_layers_of_a_subclass_come_back_with_moments(has_texts, model, tmp_path):
     given = {"preprocessor": model.preprocessor if has_texts else None, "labels": ["no", "yes"]}
     own = WithLayer(SHAPE, head_dropout=0.0, **given)

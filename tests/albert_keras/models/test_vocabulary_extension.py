@@ -7,13 +7,13 @@ from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.extension import PER_PIECE, extend_rows
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
-from albert_keras.runs.tensors import weight_names
 from albert_keras.training.start import ContinuedPretraining
 from data_pipeline.building.build import build_records
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import extend_vocabulary, segments_of_added
+from tests.albert_keras.loaded_weights import values_of
 
 
 @pytest.fixture(scope="module")
@@ -32,10 +32,6 @@ def records(extended, tiny_documents, tiny_data_config, tmp_path_factory):
 
 def model_of(albert_config, seed=7):
     return AlbertForPretraining(albert_config, seed=seed)
-
-
-def values_of(model):
-    return {name: weight.numpy() for name, weight in weight_names(model).items()}
 
 
 def loss_of(model, records):

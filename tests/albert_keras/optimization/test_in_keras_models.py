@@ -52,12 +52,12 @@ def trained(optimizer, model=dense, **kwargs):
 @pytest.mark.parametrize(
     "settings",
     [
-        {},
+        {"weight_decay": 0.02, "exclude_from_weight_decay": ["bias"]},
         {"learning_rate": keras.optimizers.schedules.ExponentialDecay(0.1, 5, 0.5)},
         {"use_ema": True, "ema_overwrite_frequency": 3},
         *OF_KERAS_3,
     ],
-    ids=lambda settings: "-".join(settings) or "usual",
+    ids="-".join,
 )
 def test_a_saved_training_goes_on_as_if_it_had_not_stopped(optimizer, settings, tmp_path):
     model, _ = trained(optimizer(**{"learning_rate": 0.01} | settings))

@@ -1,4 +1,3 @@
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -24,17 +23,6 @@ def numpy_updates(weights, gradients, lr, decayed, adapted):
 
 def random_gradients(shape, steps, seed):
     return np.random.default_rng(seed).normal(size=(steps, *shape)).astype("float32")
-
-
-def small_model():
-    return keras.Sequential([keras.Input((3,)), keras.layers.Dense(2, name="dense")])
-
-
-def trained(optimizer):
-    model = small_model()
-    model.compile(optimizer, "mse")
-    model.fit(np.eye(3), np.ones([3, 2]), epochs=2, verbose=0)
-    return model
 
 
 @pytest.mark.parametrize(
@@ -155,31 +143,3 @@ def test_a_gradient_that_is_not_finite_leaves_weights_and_moments(optimizer, wro
         after = updated(optimizer(0.1), gradients)
     for left, right in zip(before, after, strict=True):
         np.testing.assert_array_equal(left, right)
-
-
-def test_moments_and_weights_are_float32_under_mixed_precision():
-    layer = keras.layers.Dense(2, dtype="mixed_bfloat16")
-    layer.build([None, 3])
-    assert layer.compute_dtype == "bfloat16"
-    start, gradients = layer.kernel.numpy(), random_gradients((3, 2), steps=3, seed=4)
-    optimizer = Lamb(0.01, global_clipnorm=None)
-    for gradient in gradients:
-        optimizer.apply_gradients([(tf.constant(gradient), layer.kernel)])
-    assert {tf.as_dtype(slot.dtype) for slot in optimizer.variables[1:]} == {tf.float32}
-    expected = numpy_updates(start, gradients, 0.01, decayed=True, adapted=True)
-    np.testing.assert_allclose(layer.kernel, expected, rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("optimizer", [Lamb, AdamW])
-def test_a_compiled_model_is_loaded_with_its_optimizer(optimizer, tmp_path):
-    model = trained(optimizer(0.01, weight_decay=0.02, exclude_from_weight_decay=EXCLUDED))
-    model.save(tmp_path / "model.keras")
-    again = keras.models.load_model(tmp_path / "model.keras")
-    loaded = again.optimizer
-    assert type(loaded) is optimizer and int(loaded.iterations) == 2
-    for each in (model, again):
-        each.fit(np.eye(3), np.ones([3, 2]), epochs=1, verbose=0)
-    for ours, theirs in zip(model.weights, again.weights, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-6)  # the moments came with them
-    assert loaded.get_config() == model.optimizer.get_config()
-    assert loaded.get_config()["exclude_from_weight_decay"] == EXCLUDED

@@ -17,10 +17,7 @@ def test_flags_take_precedence_over_a_file():
     "flags, given, name, lr, beta_2",
     [
         ({}, {}, "muon", 0.003, 0.98),
-        ({}, {"lr": 0.01, "beta_2": 0.9}, "muon", 0.01, 0.9),
-        ({}, {"name": "adamw"}, "adamw", 0.001, 0.999),
         ({"batch_size": 4096}, {"lr": "auto"}, "lamb", 1.76e-3, 0.999),
-        ({"size": "albert-base", "batch_size": 1024}, {}, "lamb", 8.8e-4, 0.999),
         ({"size": "albert-base", "lr": 0.5}, {}, "muon", 0.5, 0.98),
     ],
 )
@@ -44,20 +41,12 @@ def test_stages_survive_the_record_of_a_run():
     "values, problems",
     [
         (
-            {
-                "model": {"num_hiden_layers": 3},
-                "stages": [{"shares": 0.5}, {"share": 2, "batch_size": 0}],
-                "training": {"steps": 0, "time_budget": "soon"},
-            },
+            {"stages": [{"shares": 0.5}], "training": {"time_budget": "soon"}},
             [
-                "`model.num_hiden_layers` is not a known key. Did you mean `num_hidden_layers`?",
                 '`training.time_budget` must be a duration such as "8h", "1h30m" or "2d". '
                 "Received: 'soon'.",
-                "`training.steps` must be greater than or equal to 1. Received: 0.",
                 "`stages.0.share` is required.",
                 "`stages.0.shares` is not a known key. Did you mean `share`?",
-                "`stages.1.share` must be less than or equal to 1. Received: 2.",
-                "`stages.1.batch_size` must be greater than or equal to 1. Received: 0.",
             ],
         ),
         (

@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 from albert_keras.runs.log_file import read_log
-from data_pipeline.reader.reader import training_dataset, training_numbers
-from data_pipeline.records.decoding import decode_batch
-from data_pipeline.records.record_files import RecordFiles
 from tests.albert_keras.checkpoint_tensors import tensors_of
 
 #: Devices can only be set up before TensorFlow starts.
@@ -57,9 +54,8 @@ def test_scores_do_not_depend_on_the_number_of_replicas():
     assert two == pytest.approx(one) and len(one) > 4
 
 
-@pytest.mark.parametrize(
-    "max_steps", [[None], pytest.param([5, None], id="resumed", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("max_steps", [[None], [5, None]], ids=["straight", "resumed"])
 def test_two_replicas_compute_what_one_does_in_two_parts(
     max_steps, tiny_records, hard_training, straight_run, tmp_path
 ):
@@ -78,19 +74,3 @@ def test_two_replicas_compute_what_one_does_in_two_parts(
         assert after["tokens_per_second"] > 0
         for name in ("loss", "gradient_norm"):
             assert after[name] == pytest.approx(before[name], rel=1e-3)
-
-
-@pytest.mark.parametrize("workers, replicas", [(1, 8), (4, 2)])
-def test_every_step_has_the_same_records(tiny_records, workers, replicas):
-    records = RecordFiles(tiny_records)
-    shares = [
-        training_dataset(records, 16, 3, first_step=4, worker=(worker, workers), replicas=replicas)
-        .take(6 * replicas)
-        .as_numpy_iterator()
-        for worker in range(workers)
-    ]
-    for step in range(4, 10):
-        rows = [next(share)["input_ids"] for share in shares for _ in range(replicas)]
-        numbers = training_numbers(step, 16, len(records), 3)
-        expected = decode_batch(records.read(numbers), records.info)["input_ids"]
-        np.testing.assert_array_equal(np.concatenate(rows), expected)

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import write_tensors
@@ -85,21 +84,6 @@ def test_a_checkpoint_without_heads_leaves_them_new(tiny_run, tiny_tokenizer, be
     assert np.ptp(found["cls/predictions/output_bias"]) > 1  # frequencies
     new = told_of(run)[1]
     assert new.startswith("newly initialized: cls/predictions/") and "cls/seq_relationship" in new
-
-
-@pytest.mark.parametrize("kind", ["checkpoint", "keras"])
-def test_other_sources(tiny_run, tiny_records, tiny_tokenizer, tmp_path, kind):
-    if kind == "checkpoint":
-        origin = open_weights(tiny_run / "checkpoints" / "step-00000012")
-        new = set()
-    else:
-        encoder = AlbertEncoder(Run.open(tiny_run).albert_config, seed=4)
-        encoder.save(tmp_path / "encoder.keras")
-        origin = open_weights(tmp_path / "encoder.keras", tokenizer=tiny_tokenizer)
-        new = {"cls/predictions/output_bias", "cls/seq_relationship/output_bias"}
-    continued = ContinuedPretraining.of(origin, RecordFiles(tiny_records))
-    report = continued.load(AlbertForPretraining(continued.albert_config))
-    assert set(report.new) >= new and bool(report.new) == bool(new)
 
 
 @pytest.mark.parametrize(

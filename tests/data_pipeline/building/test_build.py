@@ -58,15 +58,6 @@ def test_pairs_of_byte_level_bpe_have_two_separators(tiny_documents, tiny_corpus
     assert "→" not in str(inspect_records(tmp_path / "records"))  # the reader masks
 
 
-def test_bytes_do_not_depend_on_the_order_of_the_documents(
-    tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
-):
-    build_records(tiny_documents[::-1], tiny_tokenizer, tmp_path / "again", tiny_data_config)
-    for path in tiny_records.rglob("*.*"):
-        again = tmp_path / "again" / path.relative_to(tiny_records)
-        assert again.read_bytes() == path.read_bytes()
-
-
 def test_records_are_not_built_into_their_corpus(tiny_tokenizer, tmp_path):
     (tmp_path / "book.txt").write_text("One sentence. Another one.")
     with pytest.raises(InputError, match="`out` must not be in the corpus"):

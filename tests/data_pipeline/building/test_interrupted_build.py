@@ -54,10 +54,13 @@ def failing_at(monkeypatch, module, name, call, error):
 
 
 @pytest.mark.parametrize(
-    "module, name, call",
-    [(encoding, "encode_document", 7), (shards, "encode_instances", 0), (shards, "write_index", 3)],
+    "module, name, call, error",
+    [
+        (encoding, "encode_document", 7, KeyboardInterrupt()),
+        (shards, "encode_instances", 0, OSError(errno.ENOSPC, "No space left")),
+        (shards, "write_index", 3, KeyboardInterrupt()),
+    ],
 )
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])
 def test_a_build_goes_on_where_it_failed(
     module, name, call, error, corpus, small_parts, undisturbed, tiny_tokenizer, tmp_path
 ):

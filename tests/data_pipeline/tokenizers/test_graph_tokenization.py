@@ -124,34 +124,6 @@ def test_bytes_that_are_not_text_are_replaced(tiny_tokenizer):
     assert disagreements(texts, graph_ids(graph.__call__, texts), expected) == []
 
 
-class _Exported(tf.Module):
-    def __init__(self, tokenizer):
-        super().__init__()
-        self.tokenizer = GraphTokenizer(tokenizer)
-
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
-    def cut(self, texts):
-        ids = self.tokenizer(texts)
-        return {
-            "ids": ids.to_tensor(),
-            "pieces": tf.gather(self.tokenizer.pieces, ids).to_tensor(),
-            "tail": self.tokenizer.continuation(texts).to_tensor(),
-        }
-
-
-def test_a_saved_tokenizer_works_without_python(digit_tokenizer, tmp_path):
-    text = "The old ferry, bx12, 7, (Café)"
-    tf.saved_model.save(_Exported(digit_tokenizer), str(tmp_path / "exported"))
-    loaded = tf.saved_model.load(str(tmp_path / "exported"))
-    (cut,) = loaded.cut.concrete_functions
-    assert not any("PyFunc" in operation.type for operation in cut.graph.get_operations())
-    outputs = loaded.cut([text])
-    assert outputs["ids"].numpy().tolist() == [digit_tokenizer.encode(text)]
-    pieces = b"".join(outputs["pieces"].numpy()[0].tolist()).decode()
-    assert pieces == "".join(digit_tokenizer.pieces(text))
-    assert outputs["tail"].numpy().tolist() == [digit_tokenizer.continuation_ids(text)]
-
-
 # WordPiece
 
 #: Letters whose small ones are new in Unicode 14, and U+11938, whose parts are new in Unicode 13:

@@ -1,7 +1,6 @@
 import hashlib
 import itertools
 import json
-import shutil
 
 import pytest
 
@@ -156,14 +155,3 @@ def test_letters_with_accents_need_a_language_or_a_setting(text, tmp_path):
         assert found == [True, strip_accents]
     with pytest.raises(InputError, match="`language=xx` is unknown"):
         choose_cleanup([text], language="xx")
-
-
-def test_a_wrong_setting_of_a_tokenizer_is_named_without_addresses_of_others(
-    tiny_vocabulary, tmp_path
-):
-    folder = shutil.copytree(tiny_vocabulary.path, tmp_path / "tokenizer")
-    values = json.loads((folder / NAMES[2]).read_text())
-    (folder / NAMES[2]).write_text(json.dumps(values | {"vocab_size": "x"}))
-    with pytest.raises(InputError, match="`vocab_size` must be a valid integer") as error:
-        Tokenizer.load(folder)
-    assert "http" not in str(error.value)
