@@ -151,11 +151,11 @@ def test_what_another_program_saved_is_not_called_ours(tmp_path):
     with pytest.raises(
         InputError, match="is a SavedModel of another program.*variables`.*`albert_config`"
     ):
-        convert(tmp_path / "module", tmp_path / "new")
+        convert(tmp_path / "module", tmp_path / "new", to="hugging-face")
     with pytest.raises(
         InputError, match="must contain a model of albert_keras. Received: Sequential"
     ):
-        convert(tmp_path / "other.keras", tmp_path / "new")
+        convert(tmp_path / "other.keras", tmp_path / "new", to="hugging-face")
 
 
 def test_pointers_and_files_of_others_in_the_place_of_weights_are_named(google, tmp_path):
