@@ -21,17 +21,13 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.models.objective import Objective as Objective
     from albert_keras.models.preprocessor import AlbertPreprocessor as AlbertPreprocessor
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
+    from albert_keras.models.question_answering import (
+        AlbertForQuestionAnswering as AlbertForQuestionAnswering,
+        AlbertQuestionAnsweringPreprocessor as AlbertQuestionAnsweringPreprocessor,
+    )
     from albert_keras.models.similarity import (
         AlbertForSimilarity as AlbertForSimilarity,
         AlbertSimilarityPreprocessor as AlbertSimilarityPreprocessor,
-    )
-    from albert_keras.models.spans import (
-        AlbertForSpans as AlbertForSpans,
-        AlbertSpansPreprocessor as AlbertSpansPreprocessor,
-    )
-    from albert_keras.models.tagging import (
-        AlbertForTagging as AlbertForTagging,
-        AlbertTaggingPreprocessor as AlbertTaggingPreprocessor,
     )
     from albert_keras.models.text_classifiers import (
         AlbertForClassification as AlbertForClassification,
@@ -39,6 +35,10 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
         AlbertForRegression as AlbertForRegression,
     )
     from albert_keras.models.text_model import AlbertForTexts as AlbertForTexts
+    from albert_keras.models.token_classification import (
+        AlbertForTokenClassification as AlbertForTokenClassification,
+        AlbertTokenClassificationPreprocessor as AlbertTokenClassificationPreprocessor,
+    )
     from albert_keras.optimization.config import OptimizerConfig as OptimizerConfig
     from albert_keras.optimization.lamb import AdamW as AdamW, Lamb as Lamb
     from albert_keras.optimization.muon import Muon as Muon

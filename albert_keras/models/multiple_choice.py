@@ -47,7 +47,7 @@ class AlbertMultipleChoicePreprocessor(TextPreprocessor):
     Args:
         max_qa_length: int or None. Tokens of a question and an option; None is 128, or a quarter of
             `sequence_length` if that is less.
-        **kwargs: `tokenizer`, `sequence_length`, `pads_to` and others; see `AlbertPreprocessor`.
+        **kwargs: `tokenizer`, `sequence_length`, `padding` and others; see `AlbertPreprocessor`.
 
     Call arguments:
         inputs: A tuple of "context" and "question", string [B], and "options", string [B, C]; or a
@@ -63,11 +63,11 @@ class AlbertMultipleChoicePreprocessor(TextPreprocessor):
         self,
         tokenizer: Any,
         sequence_length: int = 512,
-        pads_to: str = "sequence_length",
+        padding: str = "sequence_length",
         max_qa_length: int | None = None,
         **kwargs: Any,
     ):
-        super().__init__(tokenizer, sequence_length, pads_to, **kwargs)
+        super().__init__(tokenizer, sequence_length, padding, **kwargs)
         self.max_qa_length = max_qa_length or min(128, sequence_length // 4)
         num_special = self.tokenizer.num_special
         if not 1 <= self.max_qa_length < sequence_length - num_special:

@@ -49,19 +49,19 @@ class TextPreprocessor(keras.layers.Layer):
         self,
         tokenizer: Any,
         sequence_length: int = 128,
-        pads_to: str = "sequence_length",
+        padding: str = "sequence_length",
         name: str | None = None,
         **kwargs: Any,
     ):
         super().__init__(name=name, **{"dtype": "float32", **kwargs})  # it has no weights
         take_any_inputs(self)
-        if pads_to not in ("sequence_length", "bucket") or sequence_length < 4:
+        if padding not in ("sequence_length", "bucket") or sequence_length < 4:
             raise ValueError(
-                "`pads_to` must be sequence_length or bucket, and `sequence_length` at least 4. "
-                f"Received: {pads_to!r} and {sequence_length}."
+                "`padding` must be sequence_length or bucket, and `sequence_length` at least 4. "
+                f"Received: {padding!r} and {sequence_length}."
             )
         self.tokenizer = restored_tokenizer(tokenizer)
-        self.sequence_length, self.pads_to = sequence_length, pads_to
+        self.sequence_length, self.padding = sequence_length, padding
         self.graph_tokenizer = self._make_tokenizer(self.tokenizer)
         export_along(self.graph_tokenizer)
         self._packers = {
@@ -89,7 +89,7 @@ class TextPreprocessor(keras.layers.Layer):
         return super().__call__(any_inputs(texts), *args, **kwargs)
 
     def call(self, texts: Any) -> dict[str, tf.Tensor]:
-        return self.rows(self.columns(texts), is_fixed=self.pads_to == "sequence_length")
+        return self.rows(self.columns(texts), is_fixed=self.padding == "sequence_length")
 
     def columns(self, inputs: Any) -> dict[str, Any]:
         """Returns the texts of B examples as string tensors [B] by their names, see `fields`.
@@ -191,13 +191,13 @@ class TextPreprocessor(keras.layers.Layer):
             "dtype": self.dtype_policy.name,  # which either Keras reads
             "tokenizer": tokenizer_config(self.tokenizer),
             "sequence_length": self.sequence_length,
-            "pads_to": self.pads_to,
+            "padding": self.padding,
         }
 
     def __repr__(self) -> str:
         return (
             f"<{type(self).__name__} sequence_length={self.sequence_length}, "
-            f"pads_to={self.pads_to!r}, {self.tokenizer!r}>"
+            f"padding={self.padding!r}, {self.tokenizer!r}>"
         )
 
 
@@ -213,7 +213,7 @@ class AlbertPreprocessor(TextPreprocessor):
             `get_config` returned for one.
         sequence_length: int. S, the length to which longer texts are truncated. Of a pair the
             longer text is truncated at its end.
-        pads_to: str. "sequence_length" pads all sequences to S, so that the shape is static, as
+        padding: str. "sequence_length" pads all sequences to S, so that the shape is static, as
             TPUs and `Dataset.batch` require. "bucket" pads a batch to the next of 16, 32, 64, ...
             tokens, which saves most of the work for short texts.
 
@@ -241,7 +241,7 @@ class AlbertPreprocessor(TextPreprocessor):
 
     def call(self, texts: Any) -> dict[str, tf.Tensor]:
         columns = self.columns(texts)
-        is_fixed = self.pads_to == "sequence_length"
+        is_fixed = self.padding == "sequence_length"
         packed = self.rows(columns, is_fixed)
         if is_fixed:
             rows = next(iter(columns.values())).shape[0]

@@ -19,8 +19,8 @@ CLASSES = {
     "classes": "AlbertForClassification",
     "labels": "AlbertForMultiLabel",
     "numbers": "AlbertForRegression",
-    "tags": "AlbertForTagging",
-    "spans": "AlbertForSpans",
+    "tags": "AlbertForTokenClassification",
+    "spans": "AlbertForQuestionAnswering",
     "options": "AlbertForMultipleChoice",
     "similarity": "AlbertForSimilarity",
 }

@@ -22,7 +22,7 @@ _SHOWN = 150  # characters of a passage, before and after an answer, in a table 
 class SpanTask(Task):
     """squad1, where every question has an answer."""
 
-    kind, model_name = "spans", "AlbertForSpans"
+    kind, model_name = "spans", "AlbertForQuestionAnswering"
     inputs = ("context", "question")
     card_purpose = "answers a question with a span of a passage"
     hub_pipeline = "question-answering"

@@ -29,7 +29,7 @@ class TagTask(Task):
     default the first and the last.
     """
 
-    kind, model_name = "tagging", "AlbertForTagging"
+    kind, model_name = "tagging", "AlbertForTokenClassification"
     inputs = ("text",)
     card_purpose = "assigns one of {labels} tags to each word"
     hub_pipeline = "token-classification"

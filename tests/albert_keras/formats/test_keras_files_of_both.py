@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from albert_keras import AlbertForClassification, AlbertForSpans, Lamb
+from albert_keras import AlbertForClassification, AlbertForQuestionAnswering, Lamb
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
@@ -85,7 +85,7 @@ def test_a_loss_scale_of_the_other_keras_is_one_of_this(tmp_path):
 
 
 def test_the_accuracy_of_spans_need_not_be_in_a_file():
-    model = AlbertForSpans(AlbertConfig(**SMALL))
+    model = AlbertForQuestionAnswering(AlbertConfig(**SMALL))
     model._accuracy.load_own_variables({})  # as Keras 2.15 does with files of Keras 3
 
 

@@ -70,7 +70,7 @@ def test_a_pair_has_two_segments(preprocessor):
 
 
 def test_a_bucket_saves_the_padding(tiny_tokenizer):
-    layer = AlbertPreprocessor(tiny_tokenizer, sequence_length=64, pads_to="bucket")
+    layer = AlbertPreprocessor(tiny_tokenizer, sequence_length=64, padding="bucket")
     assert layer(["one"])["input_ids"].shape == (1, 16)
 
 
@@ -111,7 +111,7 @@ def test_ids_and_wrong_pairs_are_refused(preprocessor):
 
 
 def test_it_is_printed_with_what_it_does(preprocessor):
-    assert repr(preprocessor).startswith("<AlbertPreprocessor sequence_length=16, pads_to=")
+    assert repr(preprocessor).startswith("<AlbertPreprocessor sequence_length=16, padding=")
 
 
 def test_a_tokenizer_stays_usable_after_its_first_use_in_a_graph(tiny_tokenizer):

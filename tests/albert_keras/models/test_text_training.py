@@ -72,11 +72,11 @@ def test_arguments_by_position_are_in_the_order_of_keras(model):
 
 
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
-@pytest.mark.parametrize("name", ["AlbertForClassification", "AlbertForTagging"])
+@pytest.mark.parametrize("name", ["AlbertForClassification", "AlbertForTokenClassification"])
 @pytest.mark.parametrize("kind", [Columns, lambda texts: iter([*Columns(texts)])])
 def test_lists_that_a_generator_yields_are_texts(name, kind, tiny_tokenizer):
     model = preset(tiny_tokenizer, name, labels=["no", "yes"])
-    texts = WORDS if name == "AlbertForTagging" else TEXTS
+    texts = WORDS if name == "AlbertForTokenClassification" else TEXTS
     found = model.predict(kind(texts), verbose=0)
     np.testing.assert_allclose(found, model.predict(texts, verbose=0), atol=1e-6)
 

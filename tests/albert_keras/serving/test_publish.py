@@ -133,7 +133,7 @@ def test_a_converted_model_is_one_to_export(tiny_run, tmp_path):
 def test_a_functional_model_over_strings_answers_as_in_keras(tiny_tokenizer, tmp_path):
     first = keras.Input((), dtype=tf.string, name="first")
     second = keras.Input((), dtype=tf.string, name="second")
-    inputs = AlbertPreprocessor(tiny_tokenizer, 16, pads_to="bucket")((first, second))
+    inputs = AlbertPreprocessor(tiny_tokenizer, 16, padding="bucket")((first, second))
     vectors = keras.layers.Embedding(tiny_tokenizer.vocab_size, 8)(inputs["input_ids"])
     pooled = keras.layers.GlobalAveragePooling1D()(vectors)
     head = keras.layers.Dense(3, activation="softmax", name="classes")

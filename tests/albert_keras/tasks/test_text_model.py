@@ -29,8 +29,8 @@ TAGS = [["O", "B-X", "O", "O"], ["O", "O", "O", "B-X"], ["O", "O", "B-X"], ["O",
 KINDS = {
     "AlbertForMultiLabel": ({"labels": ["x", "y"]}, TEXTS[:8], [["x"], [], ["x", "y"], ["y"]] * 2),
     "AlbertForRegression": ({}, (TEXTS[:8], TEXTS[8:]), [0.5, 1, 2.5, 3] * 2),
-    "AlbertForTagging": ({"labels": ["O", "B-X"]}, WORDS, TAGS),
-    "AlbertForSpans": ({}, (CONTEXTS, ["when did it leave"] * 8), ["noon"] * 8),
+    "AlbertForTokenClassification": ({"labels": ["O", "B-X"]}, WORDS, TAGS),
+    "AlbertForQuestionAnswering": ({}, (CONTEXTS, ["when did it leave"] * 8), ["noon"] * 8),
     "AlbertForMultipleChoice": (
         {},
         (CONTEXTS, ["what left"] * 8, [["a ferry", "a window"]] * 8),
@@ -122,13 +122,17 @@ def test_every_model_learns_and_answers_and_comes_back_from_its_file(
 # Keras 3 says this of all data whose length is unknown.
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
 @pytest.mark.parametrize(
-    "name", ["AlbertForTagging", *slow("AlbertForSpans", "AlbertForMultipleChoice")]
+    "name",
+    [
+        "AlbertForTokenClassification",
+        *slow("AlbertForQuestionAnswering", "AlbertForMultipleChoice"),
+    ],
 )
 def test_data_sets_and_generators_give_the_features_of_lists(name, tiny_tokenizer, eagerly):
     arguments, inputs, labels = KINDS[name]
     model = preset(tiny_tokenizer, name, **arguments)
     expected = model.evaluate(inputs, labels, verbose=0)
-    is_ragged = name == "AlbertForTagging"
+    is_ragged = name == "AlbertForTokenClassification"
     tensors = tf.ragged.constant if is_ragged else tf.constant
     parts = (tensors(inputs) if is_ragged else tuple(map(tensors, inputs)), tensors(labels))
     # Keras averages over the words of a batch, and then over the windows of all batches.
@@ -491,4 +495,4 @@ def test_a_preset_is_an_encoder_a_fine_tuning_or_a_file(tuned_toy, tmp_path):
     with pytest.raises(InputError, match="`head_dropout` must not be given"):
         from_preset(tuned_toy.path, head_dropout=0.5)
     with pytest.raises(InputError, match="`labels` must be the names"):
-        albert_keras.AlbertForTagging.from_preset(tuned_toy.path)
+        albert_keras.AlbertForTokenClassification.from_preset(tuned_toy.path)

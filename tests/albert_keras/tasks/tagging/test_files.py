@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_keras.models.tagging import NOT_SCORED
+from albert_keras.models.token_classification import NOT_SCORED
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.labels import hold_out

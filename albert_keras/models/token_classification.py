@@ -31,14 +31,14 @@ NOT_SCORED = -1
 
 
 @keras.saving.register_keras_serializable("albert_keras")
-class AlbertTaggingPreprocessor(TextPreprocessor):
-    """Splits texts into words and packs their tokens into windows, for `AlbertForTagging`.
+class AlbertTokenClassificationPreprocessor(TextPreprocessor):
+    """Splits texts into words and packs their tokens, for `AlbertForTokenClassification`.
 
     Args:
         word_split: str. How a text becomes words: "characters"; "punctuation", at white
             space with punctuation and Chinese characters apart; with "elisions" or "contractions"
             apart as well; or "white_space" alone.
-        **kwargs: `tokenizer`, `sequence_length`, `pads_to` and others; see `AlbertPreprocessor`. A
+        **kwargs: `tokenizer`, `sequence_length`, `padding` and others; see `AlbertPreprocessor`. A
             text longer than `sequence_length` takes several windows, which overlap.
 
     Call arguments:
@@ -57,11 +57,11 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
         self,
         tokenizer: Any,
         sequence_length: int = 128,
-        pads_to: str = "sequence_length",
+        padding: str = "sequence_length",
         word_split: WordSplit = "punctuation",
         **kwargs: Any,
     ):
-        super().__init__(tokenizer, sequence_length, pads_to, **kwargs)
+        super().__init__(tokenizer, sequence_length, padding, **kwargs)
         self.word_split = word_split
         self._unk_id = self.tokenizer.unk_id
 
@@ -177,7 +177,7 @@ class AlbertTaggingPreprocessor(TextPreprocessor):
 
 
 @keras.saving.register_keras_serializable("albert_keras")
-class AlbertForTagging(LabelsModel):
+class AlbertForTokenClassification(LabelsModel):
     """Predicts a tag for each word.
 
     Args:
@@ -187,7 +187,7 @@ class AlbertForTagging(LabelsModel):
 
     Call arguments:
         inputs: Texts, string [B]; their words, ragged string [B, None] or a list of lists; or the
-            features of `AlbertTaggingPreprocessor`, int [W, S].
+            features of `AlbertTokenClassificationPreprocessor`, int [W, S].
 
     Returns:
         For texts a ragged float32 [B, None, T], the probabilities of the tags of each word, of
@@ -195,12 +195,12 @@ class AlbertForTagging(LabelsModel):
         for features float32 [W, S, T]. `outputs_of` returns "logits" of features.
 
     Example:
-        model = AlbertForTagging.from_preset("albert-mini-en", labels=["O", "PLACE"])
+        model = AlbertForTokenClassification.from_preset("albert-mini-en", labels=["O", "PLACE"])
         model.fit([["from", "Lisbon"], ["by", "ferry"]], [["O", "PLACE"], ["O", "O"]])
         model.answer([["to", "Porto"]])[0].tags
     """
 
-    preprocessor_class = AlbertTaggingPreprocessor
+    preprocessor_class = AlbertTokenClassificationPreprocessor
     signature = "tags", {"text": "text"}
     usual_loss = "sparse_categorical_crossentropy"
     usual_metrics = (accuracy,)

@@ -48,15 +48,15 @@ def check_room(max_seq_length: int, max_query_length: int, num_special: int) -> 
 
 
 @keras.saving.register_keras_serializable("albert_keras")
-class AlbertSpansPreprocessor(TextPreprocessor):
-    """Packs questions with windows of their passages, for `AlbertForSpans`.
+class AlbertQuestionAnsweringPreprocessor(TextPreprocessor):
+    """Packs questions with windows of their passages, for `AlbertForQuestionAnswering`.
 
     Args:
         max_query_length: int or None. Tokens after which a question is truncated; None is 64, or
             a third of `sequence_length` if that is less.
         doc_stride: int. Tokens between the starts of two windows of a passage. A passage that is
             too long takes several windows, which overlap.
-        **kwargs: `tokenizer`, `sequence_length`, `pads_to` and others; see `AlbertPreprocessor`.
+        **kwargs: `tokenizer`, `sequence_length`, `padding` and others; see `AlbertPreprocessor`.
 
     Call arguments:
         inputs: A tuple of "context" and "question", string [B]; or a dict of these.
@@ -74,12 +74,12 @@ class AlbertSpansPreprocessor(TextPreprocessor):
         self,
         tokenizer: Any,
         sequence_length: int = 384,
-        pads_to: str = "sequence_length",
+        padding: str = "sequence_length",
         max_query_length: int | None = None,
         doc_stride: int = 128,
         **kwargs: Any,
     ):
-        super().__init__(tokenizer, sequence_length, pads_to, **kwargs)
+        super().__init__(tokenizer, sequence_length, padding, **kwargs)
         self.max_query_length = max_query_length or min(64, sequence_length // 3)
         self.doc_stride = doc_stride
         check_room(sequence_length, self.max_query_length, self.tokenizer.num_special)
@@ -148,7 +148,7 @@ class AlbertSpansPreprocessor(TextPreprocessor):
 
 
 @keras.saving.register_keras_serializable("albert_keras")
-class AlbertForSpans(AlbertForTexts):
+class AlbertForQuestionAnswering(AlbertForTexts):
     """Finds where an answer starts and ends, and whether there is one.
 
     Args:
@@ -162,7 +162,7 @@ class AlbertForSpans(AlbertForTexts):
 
     Call arguments:
         inputs: A tuple of contexts and questions, string [B]; a dict of "context" and "question";
-            or the features of `AlbertSpansPreprocessor`, int [W, S].
+            or the features of `AlbertQuestionAnsweringPreprocessor`, int [W, S].
 
     Returns:
         For texts a dict, see `SpanSearch.answers`; for features the same as `outputs_of`:
@@ -170,13 +170,13 @@ class AlbertForSpans(AlbertForTexts):
         google-research/albert; for `can_be_none` the outputs of `SpansOrNoneHead`.
 
     Example:
-        model = AlbertForSpans.from_preset("albert-mini-en", sequence_length=64)
+        model = AlbertForQuestionAnswering.from_preset("albert-mini-en", sequence_length=64)
         passages, questions = ["The ferry left at noon."], ["When did it leave?"]
         model.fit((passages, questions), ["at noon"])
         model.answer((passages, questions))[0].text
     """
 
-    preprocessor_class = AlbertSpansPreprocessor
+    preprocessor_class = AlbertQuestionAnsweringPreprocessor
     signature = "question_answering", {"question": "question", "context": "context"}
     has_pair_in_one = True
     usual_length = 384
