@@ -179,12 +179,6 @@ def test_digests_are_those_of_git_and_of_large_files(tmp_path):
         _check(tmp_path, files, NAME)
 
 
-def test_two_processes_may_download_at_once(start):
-    both = [start(DETECT, NAME) for _ in range(2)]
-    one, other = (process.communicate()[0] for process in both)
-    assert one == other and one.startswith(f"{NAME}@")
-
-
 def test_what_cannot_be_used_is_one_error(detect, models, tmp_path):
     for name, files in {
         "pickle": ["config.json", "pytorch_model.bin"],

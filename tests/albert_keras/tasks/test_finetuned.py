@@ -4,14 +4,11 @@ import json
 import shutil
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
-from albert_keras.tasks.predict import answering, predict_task
+from albert_keras.tasks.predict import answering
 from data_pipeline.limits import read_json
-
-TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
 
 
 @pytest.fixture(scope="module")
@@ -45,19 +42,3 @@ def test_answers_keep_the_ids_of_what_was_asked(model):
     answers = model(inputs)
     assert [answer.id for answer in answers] == ["k7", "1", "2", "9"]
     assert inputs[0] == {"id": "k7", "text": "Rain."}
-
-
-def test_typed_texts_and_rows_of_a_file_are_answered_alike(tuned, model, tmp_path):
-    (tmp_path / "new.tsv").write_text("\n".join(["body", *TEXTS]) + "\n")
-    expected = model(TEXTS)
-    found = predict_task(tuned, TEXTS).answers
-    assert [one.label for one in found] == [one.label for one in expected]
-    np.testing.assert_allclose(
-        [one.probability for one in found], [one.probability for one in expected], rtol=1e-6
-    )
-    out = tmp_path / "out"
-    found = predict_task(tuned, file=tmp_path / "new.tsv", text="body", out=out)
-    assert found.answers == predict_task(tuned, TEXTS).answers
-    assert found.files == (f"{out}/predictions-new.jsonl",)
-    lines = (out / "predictions-new.jsonl").read_text().splitlines()
-    assert [json.loads(line) for line in lines] == [one._asdict() for one in found.answers]

@@ -11,7 +11,6 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from tests.albert_keras.tasks.small_tasks import rows_for
 
 MNLI = ("dev_matched", "dev_mismatched")
 
@@ -96,16 +95,6 @@ def test_an_example_is_made_of_what_was_typed():
     assert task("rte").example(0, {"text": "A.", "pair": ""}) == TextExample("0", "A.", "")
     it = task("regression", pair="other")
     assert it.example(0, {"pair": "B.", "text": "A."}) == TextExample("0", "A.", "B.")
-
-
-def test_real_files_are_laid_out(shared_data, tiny_tokenizer):
-    it = task("sst-2", data_dir=str(shared_data / "glue" / "SST-2"))
-    examples = it.read("dev")
-    rows = rows_for(it, examples[:99], tiny_tokenizer)
-    batch = rows.batch(np.arange(99))
-    assert batch["input_mask"].sum(axis=1).tolist() == rows.lengths.tolist()
-    guesses = it.guesses(examples, examples)
-    assert it.scores(examples, guesses) == {"accuracy": 444 / 872}
 
 
 def test_balanced_weights_of_training_rows_are_those_of_scikit_learn():
