@@ -9,18 +9,10 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.checkpoint_tensors import assert_same
+from tests.albert_keras.formats.random_weights import SMALL
 from tests.albert_keras.loaded_weights import values_of
 
-TEACHER = AlbertConfig(
-    vocab_size=20,
-    embedding_size=6,
-    hidden_size=8,
-    num_hidden_layers=4,
-    num_attention_heads=2,
-    intermediate_size=12,
-    max_position_embeddings=9,
-    sharing="none",
-)
+TEACHER = AlbertConfig(**SMALL | {"num_hidden_layers": 4, "sharing": "none"})
 QUERY = "bert/encoder/transformer/group_{}/inner_group_0/attention_1/self/query/kernel"
 OUTPUT = "bert/encoder/transformer/group_{}/inner_group_0/ffn_1/intermediate/output/dense/kernel"
 

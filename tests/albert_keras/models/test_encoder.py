@@ -7,16 +7,9 @@ from albert_keras.config import AlbertConfig
 from albert_keras.keras_versions import name_of
 from albert_keras.models.encoder import AlbertEncoder
 from tests.albert_keras import numpy_albert
+from tests.albert_keras.formats import random_weights
 
-SMALL = {
-    "vocab_size": 50,
-    "embedding_size": 6,
-    "hidden_size": 8,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 2,
-    "intermediate_size": 12,
-    "max_position_embeddings": 9,
-}
+SMALL = random_weights.SMALL | {"num_hidden_layers": 3}
 #: Fields of AlbertConfig that change what is computed.
 SHAPES = {
     "shared": {},

@@ -280,18 +280,6 @@ def test_the_last_execution_of_an_epoch_may_be_shorter():
     assert int(model.optimizer.iterations) == 10 and ends[-1] == 9
 
 
-@pytest.mark.slow
-def test_a_compiled_step_runs_several_times_in_an_execution():
-    data = tf.data.Dataset.from_tensors(batch()).repeat()
-    losses = [
-        build(jit_compile="step", steps_per_execution=count)
-        .fit(data, epochs=2, steps_per_epoch=2, verbose=0)
-        .history["loss"]
-        for count in (1, 2)
-    ]
-    np.testing.assert_allclose(*losses, rtol=1e-5)
-
-
 def test_what_is_compiled_follows_the_device_and_the_argument(monkeypatch):
     assert build().compiled_part == "kernels"  # on a CPU
     given = {True: "step", False: "none", None: "kernels", "none": "none", "kernels": "kernels"}
