@@ -7,7 +7,8 @@ import yaml
 
 from albert_keras import recipes
 from albert_keras.cli.arguments import read_values
-from albert_keras.tasks.task_config import OFFICIAL_TASKS, TaskConfig
+from albert_keras.tasks.kinds import OFFICIAL_TASKS
+from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.config import PretrainingConfig
 from tests.repository import ROOT, needs_repository
 

@@ -15,7 +15,10 @@ from tests.documentation.inputs import write_inputs
 FIRST = ["own-language", "own-domain", "task-to-server", "tpu-vm", "several-gpus", "beam"]
 PAGES = [
     *[f"docs/tutorials/{name}.md" for name in FIRST],
-    *[f"docs/{name}.md" for name in ("data", "commands", "finetuning", "serving", "interop")],
+    *[
+        f"docs/{name}.md"
+        for name in ("data", "commands", "finetuning", "serving", "interop", "coming-from")
+    ],
 ]
 _OTHERS = [str(page.relative_to(ROOT)) for page in ALL_PAGES]
 PAGES += [name for name in _OTHERS if name not in PAGES]
