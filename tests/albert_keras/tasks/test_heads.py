@@ -1,4 +1,4 @@
-"""The heads say what NumPy says, under the reference's names."""
+"""The heads of tasks: their initial weights, and spans in training and in answers."""
 
 import numpy as np
 
@@ -8,14 +8,8 @@ from tests.albert_keras.tasks.conftest import SHAPE
 
 CONFIG = SHAPE.replace(hidden_size=8, initializer_range=0.3)
 HIDDEN = np.random.default_rng(0).normal(size=(3, 9, 8)).astype(np.float32)
-#: Query and separators out; the second row is shorter, the third has nowhere to go but [CLS].
+#: Query and separators out; the third row has nowhere to go but [CLS].
 P_MASK = np.array([[0, 1, 1, 0, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 1, 1, 1, 1], [0] + [1] * 8])
-INPUT_MASK = np.array([[1] * 9, [1] * 4 + [0] * 5, [1] * 9])
-
-
-def scrambled(head):
-    numpy_albert.scramble(head)
-    return head, numpy_albert.weights_by_name(head)
 
 
 def test_initial_weights_are_as_wide_as_in_the_reference():
@@ -26,44 +20,24 @@ def test_initial_weights_are_as_wide_as_in_the_reference():
         assert abs(weights.std() / stddev - 0.88) < 0.02  # what the cut at two leaves
 
 
-def log_softmax(logits, is_out):
-    logits = np.where(is_out, -1e30, logits)
-    logits = logits - logits.max(-1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-
-
-def numpy_starts(weights, hidden, is_out):
-    """Returns log-probabilities of starts and logits of "no answer"."""
-    logits = hidden @ weights["start_logits/dense/kernel"] + weights["start_logits/dense/bias"]
-    log_probs = log_softmax(logits[..., 0], is_out)
-    mean = (np.exp(log_probs)[..., None] * hidden).sum(1)
-    joined = np.concatenate([mean, hidden[:, 0]], -1) @ weights["answer_class/dense_0/kernel"]
-    joined = np.tanh(joined + weights["answer_class/dense_0/bias"])
-    return log_probs, (joined @ weights["answer_class/dense_1/kernel"])[:, 0]
-
-
-def numpy_ends(weights, hidden, is_out, start):
-    """Returns log-probabilities of ends in one row after one start."""
-    joined = np.concatenate([hidden, np.tile(hidden[start], (len(hidden), 1))], -1)
-    joined = joined @ weights["end_logits/dense_0/kernel"] + weights["end_logits/dense_0/bias"]
-    joined = np.tanh(joined)
-    joined = (joined - joined.mean(-1, keepdims=True)) / joined.std(-1, keepdims=True)
-    joined = joined * weights["end_logits/LayerNorm/gamma"] + weights["end_logits/LayerNorm/beta"]
-    logits = joined @ weights["end_logits/dense_1/kernel"] + weights["end_logits/dense_1/bias"]
-    return log_softmax(logits[:, 0], is_out)
-
-
-def test_spans_or_none_in_training_follow_the_right_start():
-    head, weights = scrambled(SpansOrNoneHead(CONFIG, dropout=0.0))
-    starts = np.array([4, 2, 0])
-    inputs = {"p_mask": P_MASK, "input_mask": INPUT_MASK, "start_positions": starts}
-    outputs = head(HIDDEN, inputs, training=True)
-    is_out = P_MASK | (1 - INPUT_MASK)
-    log_probs, null_logits = numpy_starts(weights, HIDDEN, is_out)
-    ends = [numpy_ends(weights, *row) for row in zip(HIDDEN, is_out, starts, strict=True)]
-    np.testing.assert_allclose(outputs["start_log_probs"], log_probs, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(outputs["end_log_probs"], ends, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(outputs["null_logits"], null_logits, atol=1e-5)
+def test_training_follows_a_given_start_as_answers_follow_the_best_one():
+    head = SpansOrNoneHead(CONFIG, dropout=0.0)
+    numpy_albert.scramble(head)
+    answered = head(HIDDEN, {"p_mask": P_MASK})
+    best = answered["start_indices"].numpy()[:, 0]
+    trained = head(HIDDEN, {"p_mask": P_MASK, "start_positions": best}, training=True)
+    np.testing.assert_allclose(trained["null_logits"], answered["null_logits"], atol=1e-5)
+    for name in ("start", "end"):
+        scores = trained[f"{name}_log_probs"].numpy()
+        places = np.argsort(-scores, axis=1, kind="stable")[:, :5]
+        np.testing.assert_array_equal(answered[f"{name}_indices"][:, :5], places)
+        expected = np.take_along_axis(scores, places, axis=1)
+        found = answered[f"{name}_log_probs"][:, :5]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    others = {"p_mask": P_MASK, "start_positions": np.array([4, 2, 0])}
+    ends = head(HIDDEN, others, training=True)["end_log_probs"]
+    is_same = np.array([4, 2, 0]) == best
+    assert (np.isclose(ends, trained["end_log_probs"]).all(axis=1) == is_same).all()
 
 
 def test_fewer_than_five_places_are_filled_up_with_the_first_at_no_chance():
