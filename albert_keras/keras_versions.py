@@ -252,6 +252,12 @@ class Optimizer(keras.optimizers.Optimizer):
             return self._get_variable_index(variable)
         return self._index_dict[self._var_key(variable)]
 
+    def _get_current_learning_rate(self):
+        """Called by Keras 3, which would ask a schedule for the rate of a batch."""
+        rate = self._learning_rate
+        is_schedule = isinstance(rate, keras.optimizers.schedules.LearningRateSchedule)
+        return rate(self.iterations) if is_schedule else super()._get_current_learning_rate()
+
     def _update_step(self, gradient, variable):
         """Called by Keras 2.15, whose `update_step` has no learning rate."""
         if hasattr(variable, "_unique_id"):  # not while a folder is saved
@@ -267,6 +273,14 @@ class Optimizer(keras.optimizers.Optimizer):
 def batches_done(optimizer: Any) -> Any:
     """Returns the number of batches, of which Keras 3 may accumulate several for one update."""
     return optimizer._iterations if _IS_KERAS_3 else optimizer.iterations
+
+
+def batches_passed(model: keras.Model, steps: int, initial_epoch: int) -> int:
+    """Returns the batches of a `fit`, with `steps` in an epoch, that callbacks have restored."""
+    if _IS_KERAS_3:
+        return (model._initial_epoch or initial_epoch) * steps
+    epoch, batch = model._maybe_load_initial_counters_from_ckpt(steps, initial_epoch)
+    return epoch * steps + batch
 
 
 def known_settings(config: dict[str, Any]) -> dict[str, Any]:

@@ -58,6 +58,18 @@ class ConfiguredModel(StoredOnce):
             raise TypeError(problem)
         super().__init__(**kwargs)
         take_any_inputs(self)
+        if getattr(self.dtype_policy, "quantization_mode", None):
+            self._refuse_quantization(self.dtype_policy.name)
+
+    def quantize(self, mode: Any = None, *_: Any, **__: Any) -> None:
+        """Raises ValueError: weights are quantized by exports alone."""
+        self._refuse_quantization(mode)
+
+    def _refuse_quantization(self, mode):
+        raise ValueError(
+            f"{type(self).__name__} cannot be quantized in Keras. Received: {mode}. Train it with "
+            "float32 weights, and export it by `export --precision int8`."
+        )
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
         return super().__call__(any_inputs(inputs), *args, **kwargs)  # type: ignore[misc]

@@ -229,7 +229,16 @@ class ObjectiveModel(keras.Model):
         """Returns the default of the peak learning rate of an optimizer that is named."""
         return pretraining_lr(optimizer, batch_size, self.config.hidden_size)
 
-    def fit(self, x: Any = None, *args: Any, **kwargs: Any) -> keras.callbacks.History:
+    def fit(  # type: ignore[override]
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: Any = "auto",
+        callbacks: Any = None,
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
         """Trains the model, see `fit` of Keras.
 
         Raises:
@@ -244,7 +253,7 @@ class ObjectiveModel(keras.Model):
         check_vocabulary(x, self.config.vocab_size)
         planned: PlannedRates | None = getattr(self, "_planned", None)
         if planned is not None:
-            planned.plan(x, **kwargs)
+            callbacks = planned.plan(x, batch_size, epochs, callbacks=callbacks, **kwargs)
         elif getattr(self, "optimizer", None) is not None:
             check_schedule(self.optimizer)
         steps = kwargs.get("steps_per_epoch")
@@ -252,7 +261,7 @@ class ObjectiveModel(keras.Model):
             kwargs["shuffle"] = False  # Keras 3 warns that it cannot
             steps = steps or int(x.cardinality())
         fit_executions(self, steps)
-        return super().fit(x, *args, **kwargs)
+        return super().fit(x, y, batch_size, epochs, verbose, callbacks, **kwargs)
 
     def _maybe_symbolic_build(self, *args, **kwargs):
         """Called by Keras 3, to create variables, which exist; it cannot with several workers."""
@@ -335,6 +344,8 @@ class ObjectiveModel(keras.Model):
         replica = tf.distribute.get_replica_context().replica_id_in_sync_group
         first_row = tf.cast(replica, tf.int64) * num_rows(features)
 
+        unused: set[int] = set()  # weights that the loss does not depend on, which stay as they are
+
         def gradients_of(part, number):
             dropout_seed = DropoutSeed(
                 batches_done(self.optimizer), first_row + number * num_rows(part)
@@ -343,7 +354,11 @@ class ObjectiveModel(keras.Model):
                 sums = self._sums(part, training=True, dropout_seed=dropout_seed)
                 loss = self._loss(sums, counts)
                 loss = loss if scale is None else loss * scale
-            return [*map(tf.convert_to_tensor, tape.gradient(loss, weights)), sums]
+            gradients = tape.gradient(loss, weights)
+            unused.update(at for at, gradient in enumerate(gradients) if gradient is None)
+            pairs = zip(gradients, weights, strict=True)
+            filled = [tf.zeros_like(of) if one is None else one for one, of in pairs]
+            return [*map(tf.convert_to_tensor, filled), sums]
 
         def gradients_of_batch(features):
             like = [*weights, tf.zeros([len(self.objective_weights), 3])]
@@ -364,7 +379,8 @@ class ObjectiveModel(keras.Model):
         gradients = clip_gradients(gradients, self.clip_norm, norm, is_usable)
         if not isinstance(self.optimizer, Lamb):  # ours change nothing if a gradient is not finite
             gradients = [tf.where(is_usable, each, tf.zeros_like(each)) for each in gradients]
-        apply_summed(self.optimizer, gradients, weights)
+        used = [at for at in range(len(weights)) if at not in unused]
+        apply_summed(self.optimizer, [gradients[at] for at in used], [weights[at] for at in used])
         self._count(sums, loss, is_usable)
         self.means["gradient_norm"].add(norm, is_usable)
         self.tokens.add(tokens)

@@ -43,6 +43,8 @@ class TextPreprocessor(keras.layers.Layer):
     optional_fields: tuple[str, ...] = ()
     #: Whether a long text takes several rows.
     uses_windows = False
+    #: What the layer is built from.
+    _fixed = ("tokenizer", "sequence_length", "pads_to")
     _make_tokenizer = staticmethod(graph_tokenizer)
 
     def __init__(
@@ -84,6 +86,14 @@ class TextPreprocessor(keras.layers.Layer):
             InputError: If the source has no tokenizer, or it is damaged.
         """
         return cls(open_tokenizer(source), sequence_length, **kwargs)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self._fixed and name in vars(self):
+            raise AttributeError(
+                f"`{name}` of a preprocessor cannot be changed. Make another one, as by "
+                f"`{type(self).__name__}({name}=...)`, or give `{name}` to `from_preset`."
+            )
+        super().__setattr__(name, value)
 
     def __call__(self, texts: Any, *args: Any, **kwargs: Any) -> Any:
         return super().__call__(any_inputs(texts), *args, **kwargs)

@@ -65,6 +65,8 @@ def pair_loss(scores: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
     second texts of all pairs (Gao et al., 2021, "SimCSE", https://arxiv.org/abs/2104.08821,
     equation 1).
 
+    Pairs of weight 0 are compared with none.
+
     Args:
         scores: float [B, 1], NaN for pairs without scores.
         cosines: float [B, 1]. What `AlbertForSimilarity` returned for a batch.
@@ -73,27 +75,31 @@ def pair_loss(scores: tf.Tensor, cosines: tf.Tensor) -> tf.Tensor:
         float32 [B].
     """
     vectors, scores = cosines._vectors, tf.reshape(scores, [-1])
+    weights = getattr(cosines, "_weights", None)
+    weights = tf.reshape(tf.ones_like(cosines) if weights is None else weights, [-1])
     context = tf.distribute.get_replica_context()
     begin, count = 0, tf.shape(vectors)[0]
     if context is not None and context.num_replicas_in_sync > 1:
         counts = context.all_gather(count[None], axis=0)
         begin = tf.reduce_sum(counts[: context.replica_id_in_sync_group])
-        vectors, scores = (context.all_gather(each, axis=0) for each in (vectors, scores))
+        vectors, scores, weights = (
+            context.all_gather(each, axis=0) for each in (vectors, scores, weights)
+        )
     found = tf.where(
         tf.reduce_all(tf.math.is_nan(scores)),
-        _losses_of_pairs(vectors, None),
-        _losses_of_pairs(vectors, scores),
+        _losses_of_pairs(vectors, None, weights > 0),
+        _losses_of_pairs(vectors, scores, weights > 0),
     )
     return found[begin : begin + count]
 
 
-def _column(values):
-    """Returns values [B] as [B, 1], with the vectors that belong to them."""
-    if values is None or values.shape.rank != 1:
+def _column(values, weights=None):
+    """Returns values [B] as [B, 1], with the vectors and weights that belong to them."""
+    if values is None or values.ndim != 1:  # of a tensor or an array
         return values
     column = values[:, None]
     if hasattr(values, "_vectors"):
-        column._vectors = values._vectors
+        column._vectors, column._weights = values._vectors, weights
     return column
 
 
@@ -183,10 +189,12 @@ class AlbertForSimilarity(AlbertForTexts):
         sample_weight: Any = None,
         **kwargs: Any,
     ) -> Any:
-        return super().compute_loss(x, _column(y), _column(y_pred), sample_weight, **kwargs)
+        y_pred = _column(y_pred, sample_weight)
+        return super().compute_loss(x, _column(y), y_pred, sample_weight, **kwargs)
 
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        return super().compute_metrics(x, _column(y), _column(y_pred), sample_weight)
+        y_pred = _column(y_pred, sample_weight)
+        return super().compute_metrics(x, _column(y), y_pred, sample_weight)
 
     def _maybe_symbolic_build(self, *args, **kwargs):
         """Called by Keras 3 on replicas: without values there are no vectors for `pair_loss`."""

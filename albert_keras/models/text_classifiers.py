@@ -35,7 +35,7 @@ from albert_keras.models.pooling import (
 )
 from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.task_heads import LinearHead
-from albert_keras.models.text_model import AlbertForTexts, Losses, Tensors
+from albert_keras.models.text_model import AlbertForTexts, Losses, Tensors, with_logits
 from data_pipeline.errors import InputError
 
 
@@ -50,7 +50,7 @@ def class_crossentropy(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor
 @keras.saving.register_keras_serializable("albert_keras")
 def accuracy(labels: tf.Tensor, probabilities: tf.Tensor) -> tf.Tensor:
     """Returns 1 where the class is right; labels as of `class_crossentropy`."""
-    if labels.shape.rank == probabilities.shape.rank and labels.shape[-1] != 1:
+    if labels.ndim == probabilities.ndim and labels.shape[-1] != 1:  # of tensors or arrays
         return keras.metrics.categorical_accuracy(labels, probabilities)
     return keras.metrics.sparse_categorical_accuracy(labels, probabilities)
 
@@ -340,7 +340,8 @@ class AlbertForMultiLabel(AlbertForClassification):
     usual_metrics = ("binary_accuracy",)
 
     def predictions(self, outputs: Tensors) -> Any:
-        return tf.sigmoid(tf.cast(outputs["logits"], tf.float32))
+        logits = tf.cast(outputs["logits"], tf.float32)
+        return with_logits(tf.sigmoid(logits), logits)
 
     def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the mean of the binary cross-entropies, and 1 where all labels are right."""

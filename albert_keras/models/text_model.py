@@ -115,7 +115,8 @@ class AlbertForTexts(AlbertForTask, TextTraining):
 
     def predictions(self, outputs: Tensors) -> Any:
         """Returns what the call of the model returns: by default probabilities of classes."""
-        return tf.nn.softmax(tf.cast(outputs["logits"], tf.float32))
+        logits = tf.cast(outputs["logits"], tf.float32)
+        return with_logits(tf.nn.softmax(logits), logits)
 
     def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
         """Returns what the call of the model returns for texts, string [B] by name."""
@@ -371,6 +372,15 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         labels = f", labels {', '.join(self.labels)}" if self.labels else ""
         of_texts = "" if self.preprocessor is None else f", {self.preprocessor!r}"
         return f"<{type(self).__name__} {self.config.summary()}{labels}{of_texts}>"
+
+
+def with_logits(probabilities: Any, logits: Any) -> Any:
+    """Returns probabilities from which a loss of Keras takes the logits, exact if saturated.
+
+    In a graph Keras finds them by itself, in eager mode by this attribute.
+    """
+    probabilities._keras_logits = logits
+    return probabilities
 
 
 def of_classes(logits: Any, labels: Any) -> Losses:

@@ -224,7 +224,7 @@ class TextTraining(keras.Model):
                 kwargs["validation_batch_size"] = of_validation
         class_weight = None if class_weight is None else self.class_weights(class_weight)
         if self._planned is not None:
-            self._planned.plan(x, batch_size, epochs, **kwargs)
+            kwargs["callbacks"] = self._planned.plan(x, batch_size, epochs, **kwargs)
         else:
             check_schedule(self.optimizer)
         if is_stream(x) and not isinstance(x, keras.utils.Sequence):

@@ -13,6 +13,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from albert_keras.keras_versions import Optimizer, batches_done, batches_passed
 from albert_keras.optimization.lamb import AdamW, Lamb
 from albert_keras.optimization.muon import Muon
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
@@ -163,11 +164,15 @@ class PlannedRates:
         initial_epoch: int = 0,
         callbacks: Sequence[keras.callbacks.Callback] | None = None,
         **_: Any,
-    ) -> None:
+    ) -> Any:
         """Plans the rate of a `fit`; arguments as there.
 
         The rate rises from 0 and falls to 0 within the updates of all epochs. A later `fit` begins
-        where the updates of the earlier ones ended.
+        where the updates of the earlier ones ended; one that `BackupAndRestore` continues has the
+        rates that it would have had.
+
+        Returns:
+            The callbacks for `fit`, with one that plans again after the others have begun.
 
         Raises:
             ValueError: For callbacks that change the rate.
@@ -181,7 +186,6 @@ class PlannedRates:
                     "an optimizer with a constant rate."
                 )
         optimizer, steps = self._model.optimizer, steps_per_epoch or _num_batches(data, batch_size)
-        done = int(optimizer.iterations.numpy())
         config = self._config(batch_size or _rows_of(data) or _USUAL_BATCH)
         if steps is None:
             logger.warning(
@@ -192,17 +196,32 @@ class PlannedRates:
         else:
             length = max(epochs * steps, 1)
             warmup = config.usual_warmup(length)
-        start = max(done - initial_epoch * (steps or 0), 0)
-        optimizer.learning_rate = WarmupPolynomialDecay(
-            config.lr,
-            num_steps=start + length,
-            warmup_steps=warmup,
-            power=config.power,
-            start_warmup_step=start,
-            decay_from_warmup_end=start > 0,
-        )
-        if done:  # compiled steps have the schedule of an earlier training
-            self._model.train_function = self._model.train_tf_function = None
+
+        def begin(passed):
+            """Sets the rate of a training of which `passed` updates are done."""
+            done = int(optimizer.iterations.numpy())
+            start = max(done - passed, 0)
+            optimizer.learning_rate = WarmupPolynomialDecay(
+                config.lr,
+                num_steps=start + length,
+                warmup_steps=warmup,
+                power=config.power,
+                start_warmup_step=start,
+                decay_from_warmup_end=start > 0,
+            )
+            if done:  # compiled steps have the schedule of an earlier training
+                self._model.train_function = self._model.train_tf_function = None
+
+        def begin_again(logs):
+            if steps is not None:
+                begin(batches_passed(self._model, steps, initial_epoch))
+                self._model.make_train_function()
+
+        begin(initial_epoch * (steps or 0))
+        if isinstance(callbacks, keras.callbacks.CallbackList):
+            return callbacks
+        last = keras.callbacks.LambdaCallback(on_train_begin=begin_again)
+        return [*tf.nest.flatten(callbacks or []), last]
 
     def _config(self, batch_size):
         """Returns the OptimizerConfig, with a rate, for batches of some rows."""
@@ -214,7 +233,9 @@ class PlannedRates:
 def check_schedule(optimizer: Any) -> None:
     """Raises ValueError if the learning rate of an optimizer is 0 from now on."""
     schedule = getattr(optimizer, "_learning_rate", None)
-    done = int(optimizer.iterations.numpy())
+    # Keras 3 asks for the rate of a batch, our optimizers for that of an update.
+    is_ours = isinstance(optimizer, Optimizer)
+    done = int((optimizer.iterations if is_ours else batches_done(optimizer)).numpy())
     if (
         isinstance(schedule, WarmupPolynomialDecay)
         and schedule.power

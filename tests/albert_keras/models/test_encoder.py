@@ -8,6 +8,7 @@ from albert_keras.keras_versions import name_of
 from albert_keras.models.encoder import AlbertEncoder
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.formats import random_weights
+from tests.keras_line import IS_KERAS_3
 
 SMALL = random_weights.SMALL | {"num_hidden_layers": 3}
 #: Fields of AlbertConfig that change what is computed.
@@ -251,3 +252,11 @@ def test_attention_is_the_softmax_of_queries_and_keys():
         np.testing.assert_allclose(outputs["attention"][2][:, head], expected, atol=1e-5)
     plain = encoder(inputs)["sequence_output"]
     np.testing.assert_array_equal(outputs["sequence_output"], plain)
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2.15 has no quantization")
+def test_quantization_by_keras_is_refused():
+    with pytest.raises(ValueError, match="int8_from_float32.*export --precision int8"):
+        AlbertEncoder(AlbertConfig(**SMALL), dtype="int8_from_float32")
+    with pytest.raises(ValueError, match="Received: int8.*export --precision int8"):
+        AlbertEncoder(AlbertConfig(**SMALL)).quantize("int8")

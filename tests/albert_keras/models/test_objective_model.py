@@ -341,3 +341,24 @@ def test_a_batch_alone_is_trained_on_and_scored():
     model.compile(any_sgd())
     losses = model.train_on_batch(batch(), return_dict=True)
     assert losses["loss"] > model.test_on_batch(batch(), return_dict=True)["loss"]
+
+
+@pytest.mark.parametrize("optimizer", ["lamb", "adam"])
+@pytest.mark.parametrize("part", ["none", "step"])
+def test_weights_that_no_objective_reads_stay_as_they_are(optimizer, part):
+    step = build(optimizer=optimizer, sentence_order_weight=0.0, jit_compile=part)
+    before = {name_of(weight): weight.numpy() for weight in step.weights}
+    step.fit(tf.data.Dataset.from_tensors(batch()).repeat(2), verbose=0)
+    stay = {
+        name.removesuffix(":0")
+        for weight in step.weights
+        if (weight.numpy() == before[name := name_of(weight)]).all()
+    }
+    unread = {name for name in before if "pooler" in name or "seq_relationship" in name}
+    assert stay == unread and unread
+
+
+def test_epochs_by_position_are_those_of_the_schedule():
+    step = build(optimizer="lamb")
+    step.fit(tf.data.Dataset.from_tensors(batch()).repeat(2), None, None, 3, 0)
+    assert step.optimizer.schedule.num_steps == step.optimizer.iterations.numpy() == 6

@@ -118,3 +118,11 @@ def test_a_tokenizer_stays_usable_after_its_first_use_in_a_graph(tiny_tokenizer)
     tokenizer = Tokenizer(tiny_tokenizer.model_bytes, tiny_tokenizer.config)
     for text in tf.data.Dataset.from_tensor_slices(TEXTS[:1]).batch(1).map(tokenizer):
         assert text.to_list() == tokenizer(tf.constant(TEXTS[:1])).to_list()
+
+
+@pytest.mark.parametrize("name", ["tokenizer", "sequence_length", "pads_to"])
+def test_what_it_is_built_from_cannot_be_changed(name, preprocessor):
+    before = getattr(preprocessor, name)
+    with pytest.raises(AttributeError, match=f"`{name}` .* cannot be changed. Make another one"):
+        setattr(preprocessor, name, 8)
+    assert getattr(preprocessor, name) is before

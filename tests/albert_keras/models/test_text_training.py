@@ -162,3 +162,70 @@ def test_weights_of_another_shape_are_named_and_the_others_loaded(model, tmp_pat
     for ours, theirs in zip(model.weights, other.weights, strict=True):
         if ours.shape == theirs.shape:
             np.testing.assert_array_equal(ours, theirs)
+
+
+def update_of_pairs(tokenizer, count, labels, sample_weight, run_eagerly):
+    """Returns how a step with SGD changes a weight that learns from `count` pairs."""
+    model = preset(tokenizer, "AlbertForSimilarity", seed=1)
+    model.compile(keras.optimizers.SGD(1.0), run_eagerly=run_eagerly)
+    weight = model.trainable_variables[0]
+    before = weight.numpy()
+    pairs = TEXTS[:count], TEXTS[8 : 8 + count]
+    model.train_on_batch(pairs, labels and labels[:count], sample_weight)
+    return weight.numpy() - before
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+@pytest.mark.parametrize("labels", [[1.0, 3.0, 2.0, 9.0], [2.0, 1.0, 3.0, 0.0], None])
+def test_pairs_of_weight_zero_are_compared_with_none(labels, run_eagerly, tiny_tokenizer):
+    found = update_of_pairs(tiny_tokenizer, 4, labels, np.array([1.0, 1, 1, 0]), run_eagerly)
+    alone = update_of_pairs(tiny_tokenizer, 3, labels, None, run_eagerly)
+    assert np.abs(alone).max() > 0
+    np.testing.assert_allclose(found, alone * 3 / 4, rtol=0, atol=1e-3 * np.abs(alone).max() + 1e-8)
+
+
+@pytest.mark.parametrize("run_eagerly", [False, True])
+@pytest.mark.parametrize("name", ["AlbertForClassification", "AlbertForMultiLabel"])
+def test_saturated_outputs_have_loss_and_gradient(name, run_eagerly, tiny_tokenizer):
+    model = preset(tiny_tokenizer, name, labels=["no", "yes"], head_dropout=0.0)
+    model.compile(keras.optimizers.SGD(1.0), run_eagerly=run_eagerly)
+    model.head.output_bias.assign([40.0, -40.0])
+    labels = ["yes"] if name == "AlbertForClassification" else [["yes"]]
+    loss = model.evaluate(TEXTS[:1], labels, verbose=0)[0]
+    assert float(loss) == pytest.approx(
+        80.0 if name == "AlbertForClassification" else 40.0, rel=0.1
+    )
+    model.train_on_batch(TEXTS[:1], labels)
+    assert float(model.head.output_bias[1]) > -39.9
+
+
+@pytest.mark.parametrize("at", [4, 5])
+def test_a_restored_training_has_the_rates_of_one_without_an_interruption(
+    at, tiny_tokenizer, tmp_path
+):
+    def trained(*callbacks, again=False):
+        model = preset(tiny_tokenizer, labels=["no", "yes"], head_dropout=0.0, seed=1)
+        model.compile("adamw", learning_rate=0.01)
+        model.fit(TEXTS[:8], LABELS[:8], 4, verbose=0, shuffle=False)  # a training before
+        given = {"epochs": 4, "verbose": 0, "shuffle": False, "callbacks": list(callbacks)}
+        if again:
+            with pytest.raises(KeyboardInterrupt):
+                model.fit(TEXTS[:8], LABELS[:8], 4, **given)
+        given["callbacks"] = given["callbacks"][:1]
+        model.fit(TEXTS[:8], LABELS[:8], 4, **given)
+        return model
+
+    counts = []
+
+    def interrupt(batch, logs=None):
+        counts.append(batch)
+        if len(counts) == at:
+            raise KeyboardInterrupt
+
+    expected = trained()
+    stop = keras.callbacks.LambdaCallback(on_train_batch_end=interrupt)
+    found = trained(keras.callbacks.BackupAndRestore(str(tmp_path / "backup")), stop, again=True)
+    assert int(found.optimizer.iterations) == 10
+    assert found.optimizer.schedule(10) == 0
+    for ours, others in zip(found.weights, expected.weights, strict=True):
+        np.testing.assert_allclose(ours.numpy(), others.numpy(), rtol=0, atol=1e-5)

@@ -7,9 +7,12 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
+from albert_keras.optimization.build import check_schedule
 from albert_keras.optimization.lamb import AdamW, Lamb
 from albert_keras.optimization.muon import Muon
+from albert_keras.optimization.schedules import WarmupPolynomialDecay
 from tests.keras_line import IS_KERAS_3
 from tests.parameters import slow
 
@@ -163,3 +166,18 @@ def test_two_replicas_sum_and_then_clip():
     assert len(rows) == 10
     for two, one in zip(rows[::2], rows[1::2], strict=True):
         assert two == pytest.approx(one, rel=1e-5)
+
+
+@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2.15 accumulates no gradients")
+@pytest.mark.parametrize("make, last", [(Lamb, 4), (keras.optimizers.Adam, 2)])
+def test_a_schedule_has_ended_where_the_rate_is_zero(make, last):
+    schedule = WarmupPolynomialDecay(0.1, num_steps=2)
+    optimizer = make(schedule, gradient_accumulation_steps=2)
+    weight = keras.Variable(1.0)
+    for _ in range(last):
+        check_schedule(optimizer)
+        assert float(optimizer.learning_rate) > 0
+        optimizer.apply([tf.constant(1.0)], [weight])
+    assert float(optimizer.learning_rate) == 0
+    with pytest.raises(ValueError, match="has ended"):
+        check_schedule(optimizer)
