@@ -21,9 +21,9 @@ MODELS = {
     SORTER: (SORTER, {"labels": ["no", "yes"]}, TEXTS[:8], Y),
     **{name: (name, *rest) for name, rest in KINDS.items() if name != "AlbertForSimilarity"},
     "none": (
-        "AlbertForSpans",
+        "AlbertForQuestionAnswering",
         {"can_be_none": True},
-        KINDS["AlbertForSpans"][1],
+        KINDS["AlbertForQuestionAnswering"][1],
         ["noon", None, "the ferry", "harbour"] * 2,
     ),
 }
@@ -67,7 +67,7 @@ def test_the_loss_is_the_weighted_mean_of_its_formula(kind, tiny_tokenizer, eage
     model.initialize_output_bias(model.targets(examples.labels, examples.columns))
     rows, labels, weights = Reader(model, examples).arrays(is_fixed=True)
     losses = losses_of(kind, tf.nest.map_structure(np.array, model(rows)), labels)
-    if kind == "AlbertForTagging":
+    if kind == "AlbertForTokenClassification":
         at_words = rows["word_mask"] > 0
         losses, weights = losses[at_words], (weights[:, None] * at_words)[at_words]
     model.compile(keras.optimizers.SGD(0.0), metrics=None)
@@ -78,7 +78,7 @@ def test_the_loss_is_the_weighted_mean_of_its_formula(kind, tiny_tokenizer, eage
 
 
 def test_a_narrow_type_is_that_of_the_encoder_alone(tiny_tokenizer, eagerly):
-    for kind, texts in ((SORTER, TEXTS[:2]), ("AlbertForTagging", [["a"]])):
+    for kind, texts in ((SORTER, TEXTS[:2]), ("AlbertForTokenClassification", [["a"]])):
         model = model_of(kind, tiny_tokenizer, dtype="mixed_bfloat16")
         found = model.predict(texts, verbose=0)
         assert model.encoder.compute_dtype == "bfloat16" and found.dtype == "float32"
