@@ -1,21 +1,16 @@
 """Embeds texts: from a list or a file to vectors in memory or in a file."""
 
-import contextlib
 import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from albert_keras.texts.encoder import EmbeddingSettings, TextEncoder
 from albert_keras.texts.reading import given_texts, read_texts
-from albert_keras.texts.vectors import check_vector_file, writing_vectors
+from albert_keras.texts.vectors import check_vector_file, write_vectors
 from data_pipeline.errors import InputError
-from data_pipeline.progress import CountedProgress
-
-#: Texts whose vectors are in memory at a time; they are sorted by length among themselves.
-CHUNK = 4096
 
 logger = logging.getLogger(__name__)
 
@@ -27,9 +22,9 @@ class Embeddings(NamedTuple):
     size: int  # H, the numbers of a vector
     num_truncated: int  # texts that were too long and were truncated
     settings: EmbeddingSettings
-    vectors: np.ndarray | None = None  # float32 [N, H]; None if they were written to a file
-    ids: tuple[str, ...] = ()  # of these vectors
-    path: str | None = None  # the file
+    vectors: np.ndarray  # float32 [N, H]
+    ids: tuple[str, ...]  # of these vectors
+    path: str | None = None  # the file that they were written to
 
 
 def embed(
@@ -49,14 +44,13 @@ def embed(
 ) -> Embeddings:
     """Computes a vector for each of some texts.
 
-    With `out`, vectors are not in memory, and files appear when all texts are embedded, or not at
-    all.
+    All vectors are in memory. Files appear when all texts are embedded, or not at all.
 
     Args:
         model: A trained model, see `TextEncoder`.
         texts: iterable of str. None reads `file`.
         file: Table or text file, see `read_texts` for it, `text_column` and `id_column`.
-        out: File to write that ends in .npy, see `vectors.py`. None returns the vectors.
+        out: File to write that ends in .npy, see `vectors.py`. None writes none.
         pooling, layers, normalize, sequence_length, batch_size, step: See `TextEncoder`.
         overwrite: Whether files at `out` are replaced.
 
@@ -74,43 +68,31 @@ def embed(
         raise InputError(f"Either `texts` or `file` must be given. Received: {received}.")
     if file is None and (text_column is not None or id_column is not None):
         raise InputError("Columns of texts and ids require `file`. Received: `texts`.")
-    target = None if out is None else Path(out)
-    if target is not None:
-        check_vector_file(target, overwrite)
-    rows = (
-        given_texts(texts) if texts is not None else read_texts(str(file), text_column, id_column)
-    )
+    if out is not None:
+        check_vector_file(Path(out), overwrite)
+    if texts is not None:
+        rows = given_texts(texts)
+    else:
+        rows = read_texts(str(file), text_column, id_column)
     if not rows:
         raise InputError("There must be at least one text to embed. Received: none.")
     encoder = TextEncoder(model, pooling, layers, normalize, sequence_length, batch_size, step)
-    num_truncated = 0
-    progress = CountedProgress(logger, "embedding", len(rows), "texts")
-    in_memory = np.zeros([len(rows) if target is None else 0, encoder.size], np.float32)
-    filled: Any = contextlib.nullcontext((in_memory, {}))
-    if target is not None:
-        filled = writing_vectors(target, rows, encoder.size)
-    with filled as (vectors, about):
-        for begin in range(0, len(rows), CHUNK):
-            chunk = rows[begin : begin + CHUNK]
-            found = encoder.encode([row.text for row in chunk])
-            vectors[begin : begin + len(chunk)] = found.vectors
-            num_truncated += found.num_truncated
-            progress.add(len(chunk))
-        about.update(encoder.describe())
-        about.update(num_texts=len(rows), num_truncated=num_truncated)
-    if num_truncated:
+    found = encoder.encode([row.text for row in rows])
+    if out is not None:
+        write_vectors(Path(out), rows, found, encoder.describe())
+    if found.num_truncated:
         logger.warning(
             "%s of %s texts have more than %d tokens and were truncated (`sequence_length`).",
-            f"{num_truncated:,}",
+            f"{found.num_truncated:,}",
             f"{len(rows):,}",
             encoder.settings.max_seq_length,
         )
     return Embeddings(
         num_texts=len(rows),
-        num_truncated=num_truncated,
+        num_truncated=found.num_truncated,
         size=encoder.size,
         settings=encoder.settings,
-        vectors=in_memory if target is None else None,
-        ids=tuple(row.id for row in rows) if target is None else (),
-        path=None if target is None else str(target),
+        vectors=found.vectors,
+        ids=tuple(row.id for row in rows),
+        path=None if out is None else str(out),
     )

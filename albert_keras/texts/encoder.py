@@ -30,6 +30,7 @@ class EmbeddingSettings(NamedTuple):
 
     pooling: str = "mean"  # see `Pooling`
     #: Blocks whose outputs are averaged before pooling: from 1, the first, or from -1, the last.
+    #: Those of a TextEncoder are counted from 1.
     layers: tuple[int, ...] = (-1,)
     normalize: bool = False  # whether vectors are divided by their lengths
     max_seq_length: int | None = None  # tokens after which a text is truncated, S
@@ -89,19 +90,20 @@ class TextEncoder:
                 weights.path,
             )
         pooling = pooling or trained or "mean"
+        self._depth = config.num_hidden_layers * config.inner_group_num
         if pooling not in POOLINGS:
             raise InputError(
                 f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling}."
             )
         self.settings = EmbeddingSettings(
             pooling,
-            _checked_layers(layers, config.num_hidden_layers * config.inner_group_num),
+            _checked_layers(layers, self._depth),
             normalize or weights.normalize,
             _checked_length(
                 sequence_length, weights.longest_text or weights.sequence_length, config
             ),
         )
-        if pooling == "pooler" and self.settings.layers != (-1,):
+        if pooling == "pooler" and self.settings.layers != (self._depth,):
             raise InputError(
                 "The pooling `pooler` must be used with the last layer alone, on which the pooler "
                 f"was trained. Received: layers {', '.join(map(str, layers))}."
@@ -117,7 +119,7 @@ class TextEncoder:
         self._preprocessor = AlbertPreprocessor(self.tokenizer, self.settings.max_seq_length)
         self._encoder, self._pooling = loaded.encoder, Pooling(pooling)
         self._predictor = RowPredictor(
-            tf.distribute.get_strategy(), self._outputs, batch_size, config=config
+            tf.distribute.get_strategy(), self._outputs, batch_size, noun="texts", config=config
         )
 
     def describe(self) -> dict[str, Any]:
@@ -145,7 +147,7 @@ class TextEncoder:
 
     def _outputs(self, inputs, training):
         settings, mask = self.settings, inputs["input_mask"]
-        every = settings.layers != (-1,)
+        every = settings.layers != (self._depth,)
         positions = None
         if self._pooling.reads_cls_only and not every:
             positions = tf.zeros_like(inputs["input_ids"][:, :1])
@@ -153,27 +155,22 @@ class TextEncoder:
             inputs, training=training, return_all_layers=every, positions=positions
         )
         if every:
-            depth = len(outputs["layer_outputs"])
-            chosen = [outputs["layer_outputs"][_index(layer, depth)] for layer in settings.layers]
+            chosen = [outputs["layer_outputs"][layer - 1] for layer in settings.layers]
             outputs["sequence_output"] = tf.add_n(chosen) / len(chosen)
         vectors = self._pooling(outputs, mask)
         return {"vectors": tf.math.l2_normalize(vectors, -1) if settings.normalize else vectors}
 
 
 def _checked_layers(layers, depth):
-    layers = tuple(layers)
-    wrong = [layer for layer in layers if not 1 <= abs(layer) <= depth]
-    indices = [_index(layer, depth) for layer in layers if layer not in wrong]
-    if not layers or wrong or len(set(indices)) < len(indices):
+    """Returns the numbers of layers from 1; InputError for none, others or the same twice."""
+    numbers = tuple(depth + 1 + layer if layer < 0 else layer for layer in layers)
+    exist = all(1 <= number <= depth for number in numbers)
+    if not numbers or not exist or len(set(numbers)) < len(numbers):
         raise InputError(
             f"`layers` must be different numbers from 1, the first, to {depth}, the last, or from "
             f"-1, the last, to -{depth}. Received: {', '.join(map(str, layers)) or 'none'}."
         )
-    return (-1,) if indices == [depth - 1] else layers
-
-
-def _index(layer, depth):
-    return layer - 1 if layer > 0 else depth + layer
+    return numbers
 
 
 def _checked_length(length, trained, config):

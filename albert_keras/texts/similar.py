@@ -10,11 +10,11 @@ import numpy as np
 from albert_keras.formats.detection import detect
 from albert_keras.texts.encoder import TextEncoder
 from albert_keras.texts.reading import given_texts
-from albert_keras.texts.vectors import VectorFile
+from albert_keras.texts.vectors import read_vectors
 from data_pipeline.errors import InputError
 
-#: Vectors of a corpus that are compared at a time, and with how many of the same corpus.
-_BLOCK, _QUERIES = 16_384, 64
+#: Vectors that are compared with those of a corpus at a time.
+_BLOCK = 64
 
 
 class Neighbour(NamedTuple):
@@ -41,7 +41,7 @@ def similar(
 ) -> list[SimilarTexts]:
     """Finds the texts of a corpus that are most similar to each query, or to each other.
 
-    The search is exact: each vector of the corpus is compared, in blocks of bounded memory.
+    The search is exact: each vector of the corpus is compared.
 
     Args:
         corpus: File of vectors that `embed` wrote.
@@ -64,33 +64,32 @@ def similar(
     """
     if top_k < 1:
         raise InputError(f"`top_k` must be at least 1. Received: {top_k}.")
-    file = VectorFile(corpus)
+    file = read_vectors(corpus)
     if queries is None:
         return _pairs(file, top_k)
     if isinstance(queries, str) or not queries:
         raise InputError("`queries` must be a list of at least one text.")
     texts = [row.text for row in given_texts(queries)]
-    encoder, stored = _encoder_of(file, model, batch_size), file.texts()
+    encoder = _encoder_of(file, model, batch_size)
     found = nearest(encoder.encode(texts).vectors, file.vectors, top_k)
     return [
-        SimilarTexts(text, _neighbours(stored, numbers, scores))
+        SimilarTexts(text, _neighbours(file, numbers, scores))
         for text, scores, numbers in zip(texts, *map(np.ndarray.tolist, found), strict=True)
     ]
 
 
-def _neighbours(stored, numbers, scores):
+def _neighbours(file, numbers, scores):
     return tuple(
-        Neighbour(stored[number].id, score, stored[number].text)
+        Neighbour(file.texts[number].id, score, file.texts[number].text)
         for number, score in zip(numbers, scores, strict=True)
     )
 
 
 def _pairs(file, top_k):
     """Returns the most similar pairs of the texts of a VectorFile."""
-    stored = file.texts()
     best: list[tuple[float, int, int]] = []
-    for begin in range(0, len(stored), _QUERIES):
-        block = file.vectors[begin : begin + _QUERIES]
+    for begin in range(0, len(file.texts), _BLOCK):
+        block = file.vectors[begin : begin + _BLOCK]
         # Each text finds itself, and the earlier text of a pair has at most K later ones to name.
         scores, numbers = nearest(block, file.vectors[begin:], top_k + len(block))
         rows, columns = np.nonzero(numbers > np.arange(len(block))[:, None])
@@ -102,7 +101,7 @@ def _pairs(file, top_k):
         )
         best = heapq.nsmallest(top_k, [*best, *pairs])
     return [
-        SimilarTexts(stored[first].text, _neighbours(stored, [second], [-score]))
+        SimilarTexts(file.texts[first].text, _neighbours(file, [second], [-score]))
         for score, first, second in best
     ]
 
@@ -119,22 +118,18 @@ def nearest(queries: np.ndarray, vectors: np.ndarray, top_k: int) -> tuple[np.nd
         float32 [Q, K], the cosines, and int64 [Q, K], the numbers of the vectors; the largest
         cosine first, and of equals the lowest number. The cosine of a vector of zeros is 0.
     """
-    queries = _unit_length(np.asarray(queries, np.float32))
-    scores = np.zeros([len(queries), 0], np.float32)
-    numbers = np.zeros([len(queries), 0], np.int64)
-    for begin in range(0, len(vectors), _BLOCK):
-        block = _unit_length(np.asarray(vectors[begin : begin + _BLOCK], np.float32))
-        own = np.broadcast_to(np.arange(begin, begin + len(block)), [len(queries), len(block)])
-        scores = np.concatenate([scores, queries @ block.T], axis=1)
-        numbers = np.concatenate([numbers, own], axis=1)
-        # Stable, and blocks are in order: of equals the lowest number comes first.
-        order = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-        scores = np.take_along_axis(scores, order, axis=1)
-        numbers = np.take_along_axis(numbers, order, axis=1)
+    queries, vectors = _unit_length(queries), _unit_length(vectors)
+    blocks = []
+    for begin in range(0, len(queries), _BLOCK):
+        scores = queries[begin : begin + _BLOCK] @ vectors.T
+        numbers = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+        blocks.append((np.take_along_axis(scores, numbers, axis=1), numbers))
+    scores, numbers = map(np.concatenate, zip(*blocks, strict=True))
     return scores, numbers
 
 
 def _unit_length(vectors):
+    vectors = np.asarray(vectors, np.float32)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
 

@@ -1,20 +1,21 @@
 """Files of vectors: `x.npy`, float32 [N, H], with `x.npy.ids.jsonl`, the id and the text of each
 row, and `x.npy.json`, which says what made the vectors."""
 
-import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_keras.texts.encoder import EmbeddingSettings
+from albert_keras.texts.encoder import EmbeddingSettings, Vectors
 from albert_keras.texts.reading import Text
 from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file, whole_text
 from data_pipeline.limits import check_regular_file, reading_json
+
+_REPAIR = "`albert-keras embed` writes vectors and their description: embed the texts again."
 
 
 def ids_file(path: Path) -> Path:
@@ -42,80 +43,65 @@ def check_vector_file(path: Path, overwrite: bool = False) -> None:
         )
 
 
-@contextlib.contextmanager
-def writing_vectors(
-    path: Path, texts: Sequence[Text], size: int
-) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
-    """Writes vectors to files that appear at the end of the block, all or none.
+def write_vectors(
+    path: Path, texts: Sequence[Text], found: Vectors, description: Mapping[str, Any]
+) -> None:
+    """Writes the vectors of texts to files that appear at the end, all or none.
 
-    Yields an array to fill, float32 [N, H], and an empty dict for the description.
+    Args:
+        description: What made them, see `TextEncoder.describe`.
     """
-    description: dict[str, Any] = {}
+    counts = {"num_texts": len(texts), "num_truncated": found.num_truncated}
     with (
         # The last one that is entered gets its name first, and `path` itself last.
         whole_file(path) as vectors,
         whole_text(ids_file(path)) as ids,
         whole_text(description_file(path)) as about,
     ):
+        with open(vectors, "wb") as file:
+            np.save(file, found.vectors)
         ids.writelines(json.dumps(text._asdict()) + "\n" for text in texts)
-        shape = (len(texts), size)
-        array = np.lib.format.open_memmap(vectors, mode="w+", dtype=np.float32, shape=shape)
-        yield array, description
-        array.flush()
-        about.write(json.dumps(description, indent=2, ensure_ascii=False) + "\n")
+        about.write(json.dumps({**description, **counts}, indent=2, ensure_ascii=False) + "\n")
 
 
-class VectorFile:
-    """Vectors that `embed` wrote.
+class VectorFile(NamedTuple):
+    """Vectors that `embed` wrote."""
 
-    Attributes:
-        model, step: The model that made them, and its checkpoint, see `TextEncoder.describe`.
-        digests: tuple of str. Of its encoder and of its tokenizer.
-        settings: EmbeddingSettings.
-        vectors: float32 [N, H], mapped from the disk.
+    path: Path
+    model: str  # that made them, see `TextEncoder.describe`
+    step: Any  # its checkpoint
+    digests: tuple[str, str]  # of its encoder and of its tokenizer
+    settings: EmbeddingSettings
+    texts: list[Text]
+    vectors: np.ndarray  # float32 [N, H], mapped from the disk
 
-    Raises:
-        InputError: If a file is missing or damaged.
-    """
 
-    def __init__(self, path: str | Path):
-        self.path = Path(path)
-        repair = "`albert-keras embed` writes vectors and their description: embed the texts again."
-        beside = description_file(self.path)
-        if not beside.is_file():
-            raise InputError(
-                f"`{path}` must be a file of vectors (.npy) beside its description, "
-                f"`{beside.name}`, which does not exist. {repair}"
-            )
-        with reading_json(beside, repair) as about:
-            self.model, self.step = str(about["model"]), about.get("step")
-            self.digests = str(about["encoder_digest"]), str(about["tokenizer_digest"])
-            self.settings = EmbeddingSettings(*(about[name] for name in EmbeddingSettings._fields))
-            size = int(about["size"])
-        try:
-            self.vectors = map_array(self.path)
-        except (ValueError, OSError) as error:
-            raise InputError(f"`{self.path}` must be a NumPy file: {error}.") from error
-        shape = list(self.vectors.shape)
-        if self.vectors.dtype != np.float32 or len(shape) != 2 or shape[1] != size:
-            raise InputError(
-                f"`{self.path}` must contain one array of float32, [texts, {size}], as its "
-                f"description says. Received: {self.vectors.dtype} {shape}."
-            )
-
-    def texts(self) -> list[Text]:
-        """Returns the ids and texts of all rows."""
-        path = ids_file(self.path)
-        check_regular_file(path)
-        try:
-            with open(path, encoding="utf-8") as file:
-                records = map(json.loads, file)
-                found = [Text(str(record["id"]), str(record["text"])) for record in records]
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise InputError(f"`{path}` cannot be read, or is damaged: {error}") from error
-        if len(found) != len(self.vectors):
-            raise InputError(
-                f"`{path}` is damaged: it must have {len(self.vectors):,} lines. Received: "
-                f"{len(found):,}."
-            )
-        return found
+def read_vectors(path: str | Path) -> VectorFile:
+    """Reads a file of vectors; InputError if it, or a file beside it, is missing or damaged."""
+    path = Path(path)
+    about_file = description_file(path)
+    if not about_file.is_file():
+        raise InputError(
+            f"`{path}` must be a file of vectors (.npy) beside its description, "
+            f"`{about_file.name}`, which does not exist. {_REPAIR}"
+        )
+    with reading_json(about_file, _REPAIR) as about:
+        size, model, step = int(about["size"]), str(about["model"]), about.get("step")
+        digests = str(about["encoder_digest"]), str(about["tokenizer_digest"])
+        settings = EmbeddingSettings(*(about[name] for name in EmbeddingSettings._fields))
+    try:
+        vectors = map_array(path)
+        check_regular_file(ids_file(path))
+        with open(ids_file(path), encoding="utf-8") as file:
+            records = map(json.loads, file)
+            texts = [Text(str(record["id"]), str(record["text"])) for record in records]
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise InputError(
+            f"`{path}` or `{ids_file(path).name}` cannot be read, or is damaged: {error}. {_REPAIR}"
+        ) from error
+    if vectors.dtype != np.float32 or vectors.shape != (len(texts), size):
+        raise InputError(
+            f"`{path}` must contain float32 [{len(texts)}, {size}], as the files beside it say. "
+            f"Received: {vectors.dtype} {list(vectors.shape)}. {_REPAIR}"
+        )
+    return VectorFile(path, model, step, digests, settings, texts, vectors)

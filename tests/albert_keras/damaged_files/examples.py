@@ -230,21 +230,16 @@ def tagged_and_choices(folder):
 
 
 def vectors(folder):
-    from albert_keras.texts.encoder import EmbeddingSettings
+    from albert_keras.texts.encoder import EmbeddingSettings, Vectors
     from albert_keras.texts.reading import Text
-    from albert_keras.texts.vectors import VectorFile, writing_vectors
+    from albert_keras.texts.vectors import read_vectors, write_vectors
 
     path = folder / "vectors.npy"
     texts = [Text(str(number), line) for number, line in enumerate(_LINES[:20])]
-    with writing_vectors(path, texts, 4) as (array, description):
-        made_by = {"model": "m", "encoder_digest": "a", "tokenizer_digest": "b", "size": 4}
-        description.update(made_by | EmbeddingSettings()._asdict())
-        array[:] = 1
-
-    def read():
-        VectorFile(path).texts()
-
-    return Example(_files(folder), read)
+    made_by = {"model": "m", "encoder_digest": "a", "tokenizer_digest": "b", "size": 4}
+    description = made_by | EmbeddingSettings()._asdict()
+    write_vectors(path, texts, Vectors(np.ones([20, 4], np.float32), 0), description)
+    return Example(_files(folder), lambda: read_vectors(path))
 
 
 #: Kinds that are read within milliseconds, for the tests that run by default.

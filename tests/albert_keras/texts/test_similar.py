@@ -62,7 +62,7 @@ def test_the_most_similar_pairs_of_a_corpus(corpus, monkeypatch, capsys):
     every = [(-cosines[a, b], a, b) for a in range(20) for b in range(a + 1, 20)]
     expected = [(-score, str(b)) for score, a, b in sorted(every)[:7]]
     for size in (64, 3):
-        monkeypatch.setattr(module, "_QUERIES", size)
+        monkeypatch.setattr(module, "_BLOCK", size)
         found = [one.neighbours for one in similar(corpus / "x.npy", None, top_k=7)]
         assert [len(each) for each in found] == [1] * 7
         scores, names = zip(*((each.score, each.id) for (each,) in found), strict=True)
