@@ -1,10 +1,8 @@
 """Exports a model: source → graph → checks → model card → one rename to a version."""
 
-import functools
 import io
 import logging
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +12,14 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD, Place, keras_file, versions
-from albert_keras.serving.export.checks import AccuracyLoss, check_answers, compare
+from albert_keras.models.text_model import AlbertForTexts
+from albert_keras.serving.export.checks import (
+    AccuracyLoss,
+    Parity,
+    check_answers,
+    check_signatures,
+    compare,
+)
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
 from albert_keras.serving.export.model_card import CARD, check_card, write_model_card
@@ -57,7 +62,7 @@ class ExportResult(NamedTuple):
     keras_file: Path  #: The model for Keras, beside the folder of the version.
     signatures: tuple[str, ...]  #: Names of the signatures.
     fingerprint: dict[str, str]  #: See `tf.saved_model.experimental.Fingerprint`.
-    #: Largest difference between a probability and the Python path's; None unless the export
+    #: Largest difference between a number and that of the model in memory; None unless the export
     #: is float32.
     largest_difference: float | None
 
@@ -122,21 +127,25 @@ def export(
         )
     source: Any  # ExportSource or FunctionalModel
     module: Any  # its signatures: StringModel or FunctionalModel
-    check: Callable
+    parity: Parity | None
     with new_version(out, version) as draft:
         logger.info("1/4 loading the model")
         if isinstance(model, keras.Model) and not is_of_package(model):
             source = module = FunctionalModel(model)
-            check, precision, keras_precision, lite = module.check, "float32", "float32", ()
+            precision, keras_precision, lite = "float32", "float32", ()
         else:
             source = open_source(model, step, sequence_length)
             module = source.string_model(precision)
-            check = functools.partial(check_answers, source, precision)
         logger.info("2/4 writing the model for servers and for Keras")
         saved_model_bytes = _write_model(draft, source, module, keras_precision)
         logger.info("3/4 checking operations and answers")
         predictor, signatures = Predictor(draft.folder), read_signatures(draft.folder)
-        parity = check(predictor, signatures)
+        functions = module.functions | module.token_functions
+        parity = check_signatures(functions, predictor.call, signatures, precision)
+        if precision != "float32":
+            parity = None  # of such weights see `compare`
+        elif isinstance(source.model, AlbertForTexts):
+            parity = check_answers(source.model, predictor.ask, predictor.names)
         logger.info("4/4 answering the warm-up requests")
         write_warm_up(draft.folder, signatures, module.buckets, predictor.call)
         lite_files = write_lite(draft.folder / "lite", source, lite)

@@ -1,13 +1,13 @@
 """Checks of a version before it gets its name, and what reduced precision costs.
 
-A SavedModel must return the same answers as the model in memory, whose functions it has: the same
+A SavedModel must return what its functions return in memory, and the answers of the model: the same
 labels and texts, and probabilities that differ by rounding only. What reduced precision costs is
 measured against the same model in float32.
 """
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +17,6 @@ import scipy.special
 import tensorflow as tf
 
 from albert_keras.demo_corpus import demo_documents
-from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.models.text_rows import TextRows
 from albert_keras.serving.calls import answers_by_signatures, call_by_rows
@@ -25,7 +24,7 @@ from albert_keras.serving.export.lite import LiteModel
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.layout import MASK_LITERAL
 from albert_keras.serving.predictor import Candidate, Predictor
-from albert_keras.serving.saved_model.signatures import Signature, check_signature
+from albert_keras.serving.saved_model.signatures import Signature, sample_inputs
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 
@@ -44,8 +43,11 @@ TEXTS = (
 )
 _QUESTION, _OPTIONS = "What left the harbour _ ?", ("the ferry", "", "Rain, sunrise \U0001f600")
 
-#: Maximum difference of answers, relative to 1 or their size, for each precision: of the same graph
-#: run twice.
+#: The same with masks, as bytes, and bytes that are not UTF-8.
+_BYTES = [f"{MASK_LITERAL} {text[: len(text) // 2]}{MASK_LITERAL}".encode() for text in TEXTS]
+_BYTES += [b"", b"\xff\xfe \xc3\x28 \xed\xa0\x80"]
+
+#: Maximum difference of numbers, relative to 1 or their size, of a row alone and one among others.
 ROUNDING = {"float32": 1e-4, "bfloat16": 5e-2, "int8": 1e-3}
 #: Maximum difference of probabilities from the model in memory: rounded in another order.
 TOLERANCE = 1e-5
@@ -61,7 +63,7 @@ _MIN_AGREEMENT = 0.9
 class Parity(NamedTuple):
     """Difference between a SavedModel and the model in memory."""
 
-    num_texts: int  #: Inputs compared.
+    num_texts: int  #: Texts compared.
     largest_difference: float  #: Between two numbers; those above 1 relative to their size.
 
 
@@ -89,124 +91,56 @@ def columns_of_texts(model: AlbertForTexts, texts: list[str]) -> dict[str, list]
     return {name: columns[name] for name in model.signature_inputs.values()}
 
 
-def check_answers(
-    source: ExportSource, precision: str, predictor: Predictor, signatures: list[Signature]
-) -> Parity | None:
-    """Checks that a SavedModel answers as the model in memory, and each text as if it were alone.
+def check_signatures(
+    functions: Mapping[str, Callable],
+    call: Callable,
+    signatures: list[Signature],
+    precision: str = "float32",
+) -> Parity:
+    """Checks that each signature returns for a batch what its function does for each text alone.
 
-    RuntimeError if an answer differs.
+    RuntimeError if not, or if a number is not finite.
 
-    Returns:
-        Difference from the model in memory; None unless the export is float32, whose weights are
-        the same. See `compare` for others.
+    Args:
+        functions: The functions in memory that were saved, by the names of the signatures.
+        call: As `Predictor.call`.
+        precision: Of the weights, see `ROUNDING`.
     """
-    tolerance, parity = ROUNDING[precision], None
-    if precision == "float32":
-        parity = check_parity(source, predictor.ask, predictor.names)
+    largest, tolerance = 0.0, ROUNDING[precision]
     progress = CountedProgress(logger, "checking", len(signatures), "signatures")
     for signature in signatures:
-        check_signature(signature, predictor.call, tolerance)
+        inputs = sample_inputs(signature, _BYTES)
+        together = call(signature.name, inputs)
+        for row in range(len(_BYTES)):
+            alone = {name: tf.constant(value[row : row + 1]) for name, value in inputs.items()}
+            for name, expected in functions[signature.name](**alone).items():
+                # With longer texts in the batch there are more positions, which are padding.
+                sizes = [slice(0, size) for size in expected.shape[1:]]
+                found = together[name][(slice(row, row + 1), *sizes)]
+                given = f"output `{name}` of signature `{signature.name}` for {_BYTES[row]!r:.99}"
+                difference = _difference(given, expected.numpy(), found, tolerance)
+                largest = max(largest, difference)
         progress.add()
-    return parity
+    return Parity(len(_BYTES), largest)
 
 
-def check_parity(source: ExportSource, call: Callable, signatures: Sequence[str]) -> Parity:
-    """Compares the signatures over strings of a float32 export with the model in memory.
+def check_answers(model: AlbertForTexts, call: Callable, signatures: Sequence[str]) -> Parity:
+    """Checks that a float32 export answers as the model in memory.
 
-    Raises RuntimeError if a label or text differs, or a number differs by more than rounding.
+    RuntimeError if a label or text differs, or a number differs by more than rounding.
 
     Args:
         call: Name of a signature, and lists of str by name → dict of np.ndarray [B, ...].
         signatures: Names of all of them.
     """
-    texts, model = list(TEXTS), source.model
-    if isinstance(model, AlbertForTexts):
-        columns = columns_of_texts(model, texts)
-        expected = map(_comparable, model.answers(columns))
-        found = answers_by_signatures(call, signatures, type(model), columns)
-        pairs: Iterable = zip(texts, expected, map(_comparable, found), strict=True)
-    else:
-        texts = [f"{MASK_LITERAL} {text[: len(text) // 2]}{MASK_LITERAL}" for text in texts]
-        pairs = itertools.chain(_masks(source, call, texts), _order(source, call, texts))
-    return Parity(len(texts), largest_difference(pairs))
-
-
-def _masks(source, call, texts):
-    """Yields the probabilities of the pieces of all masks."""
-    answers = call_by_rows(call, "fill_mask", text=texts)
-    for text, expected, answer in zip(texts, masks_in_python(source, texts), answers, strict=True):
-        shown = answer["scores"][: text.count(MASK_LITERAL)]
-        yield text, len(expected), int((shown[:, 0] > 0).sum())
-        for probabilities, pieces, scores in zip(expected, answer["pieces"], shown, strict=False):
-            # Equally likely pieces may be in any order: each must have its own probability, and
-            # the probabilities must be the largest ones.
-            of_pieces = [source.tokenizer.id_of(piece.decode()) for piece in pieces]
-            yield text, probabilities[of_pieces].tolist(), scores.tolist()
-            yield text, (-np.sort(-probabilities)[: len(scores)]).tolist(), scores.tolist()
-
-
-def masks_in_python(source: ExportSource, texts: list[str], fill: Callable | None = None):
-    """Yields the probabilities of all pieces at the masks of each text that are read, [masks, V].
-
-    `fill` computes them from the ids of a sequence and positions in it; None is the Keras model.
-    """
-    tokenizer = source.tokenizer
-    for text in texts:
-        *before, last = text.split(MASK_LITERAL)
-        first, *others = [*map(tokenizer.before_mask, before), last]
-        ids = tokenizer.encode(first)
-        for part in others:
-            ids += [tokenizer.mask_id, *tokenizer.continuation_ids(part)]
-        ids = [tokenizer.cls_id, *ids[: source.max_seq_length - 2], tokenizer.sep_id]
-        positions = [position for position, id in enumerate(ids) if id == tokenizer.mask_id]
-        filled = fill or partial(_masked_probabilities, source.model)
-        yield filled(ids, positions) if positions else []
-
-
-def _masked_probabilities(model, ids, positions):
-    inputs = {"input_ids": tf.constant([ids]), "masked_lm_positions": tf.constant([positions])}
-    return tf.nn.softmax(model(inputs)["masked_lm_logits"])[0].numpy()
-
-
-def _order(source, call, texts):
-    """Yields the probabilities of the order of each text and the next, if the model has them."""
-    if source.model.sentence_order_head is None:
-        return
-    seconds = texts[1:] + texts[:1]
-    rows = AlbertPreprocessor(source.tokenizer, source.max_seq_length)
-    packer = rows.packer(is_fixed=False)
-    answers = call_by_rows(call, "sentence_order", first=texts, second=seconds)
-    for first, second, answer in zip(texts, seconds, answers, strict=True):
-        inputs = packer.pack(rows.ids(tf.constant([first])), rows.ids(tf.constant([second])))
-        outputs = source.model(inputs | {"masked_lm_positions": tf.zeros([1, 1], tf.int32)})
-        expected = tf.nn.softmax(outputs["sentence_order_logits"])[0, 0].numpy()
-        yield first, float(expected), float(answer["in_order"])
-
-
-def _answers(source, inputs, call=None, signatures=(), lite=None):
-    """Answers examples, texts by name, or returns the candidates for the first masks of texts.
-
-    With `call` by signatures, by `lite`, a LiteModel, or else by the model in memory.
-    """
-    model = source.model
-    if isinstance(model, AlbertForTexts):
-        if call is not None:
-            return answers_by_signatures(call, signatures, type(model), inputs)
-        if lite is not None:
-            rows = TextRows(model.preprocessor, inputs)
-            return rows.answers(model, lite.predict(rows))
-        return model.answers(inputs)
-    if call is not None:
-        rows = call_by_rows(call, "fill_mask", text=inputs)
-        return [Candidate(row["pieces"][0, 0].decode(), float(row["scores"][0, 0])) for row in rows]
-    fill = lite and lite.fill_masks
-    masks = [found[0] if len(found) else None for found in masks_in_python(source, inputs, fill)]
-    return [
-        Candidate("", 0.0)
-        if mask is None
-        else Candidate(source.tokenizer.piece_of(int(mask.argmax())), float(mask.max()))
-        for mask in masks
+    columns = columns_of_texts(model, list(TEXTS))
+    expected = model.answers(columns)
+    found = answers_by_signatures(call, signatures, type(model), columns)
+    differences = [
+        _difference(text, _comparable(one), _comparable(other), TOLERANCE)
+        for text, one, other in zip(TEXTS, expected, found, strict=True)
     ]
+    return Parity(len(TEXTS), max(differences))
 
 
 def _comparable(answer):
@@ -220,32 +154,24 @@ def _comparable(answer):
     return values
 
 
-def largest_difference(pairs):
-    """Returns the largest difference of two numbers in pairs of answers that should be equal.
+def _difference(given, expected, found, tolerance):
+    """Returns the largest difference of numbers anywhere in two values, which should be equal.
 
-    `pairs` yields what was asked, and the two answers as plain values. RuntimeError if they differ
-    by more than rounding.
+    RuntimeError if it is more than the tolerance, or anything else differs. Differences of numbers
+    above 1 are relative to their size.
     """
-    return max((_difference(given, *answers) for given, *answers in pairs), default=0.0)
-
-
-def _difference(given, expected, found):
-    """Returns the largest difference of numbers anywhere in two plain values.
-
-    RuntimeError if it is more than rounding, or anything else differs. Differences of numbers above
-    1 are relative to their size.
-    """
-    if isinstance(expected, dict) and isinstance(found, dict) and set(expected) == set(found):
-        return max(_difference(given, one, found[name]) for name, one in expected.items())
-    is_list = isinstance(expected, list | tuple) and isinstance(found, list | tuple)
-    if is_list and len(expected) == len(found):
-        return max(map(partial(_difference, given), expected, found), default=0.0)
-    if isinstance(expected, float) and isinstance(found, float):
-        difference = abs(found - expected) / max(abs(expected), 1)
-        if difference <= TOLERANCE:
-            return difference
-    elif expected == found:
-        return 0.0
+    if isinstance(expected, dict) and expected.keys() == found.keys():
+        pairs = [(one, found[name]) for name, one in expected.items()]
+        return max(_difference(given, *pair, tolerance) for pair in pairs)
+    one, other = np.asarray(expected), np.asarray(found)
+    if one.shape == other.shape:
+        if one.dtype.kind == other.dtype.kind == "f":
+            differences = np.abs(other - one) / np.maximum(np.abs(one), 1)
+            largest = float(differences.max(initial=0.0))
+            if largest <= tolerance:  # NaN is not
+                return largest
+        elif np.array_equal(one, other):
+            return 0.0
     raise RuntimeError(
         f"The export does not give the same answer as the Python code for {given!r:.200}: it must "
         f"be {expected!r:.200}. Received: {found!r:.200}."
@@ -274,14 +200,13 @@ def compare(
     """
     variants: dict[str, Callable] = {}
     if precision != "float32" and predictor is not None:
-        names = predictor.names
-        variants[precision] = partial(_answers, source, call=predictor.ask, signatures=names)
+        variants[precision] = partial(_answers, source, predictor=predictor)
     for name, file in lite_files.items():
         variants[f"lite {name}"] = partial(_answers, source, lite=LiteModel(file))
     count = NUM_TEXTS if variants else NUM_OF_RUN
     if source.load_trained is not None:
         model = source.load_trained()
-        variants[f"run {model.dtype_policy.name}"] = partial(_answers, source._replace(model=model))
+        variants[f"run {model.dtype_policy.name}"] = partial(_answers, source, model=model)
     if not variants:
         return {}
     logger.info("comparing %s with float32", ", ".join(variants))
@@ -290,6 +215,41 @@ def compare(
         inputs = _examples(source, count)
     expected = _answers(source, inputs)
     return {name: loss_of(name, expected, answers(inputs)) for name, answers in variants.items()}
+
+
+def _answers(source, inputs, model=None, predictor=None, lite=None):
+    """Answers examples, texts by name, or returns the likeliest pieces for masks of texts.
+
+    By the model in memory, unless another one is given.
+    """
+    model = model or source.model
+    if isinstance(model, AlbertForTexts):
+        if predictor is not None:
+            return answers_by_signatures(predictor.ask, predictor.names, type(model), inputs)
+        if lite is not None:
+            rows = TextRows(model.preprocessor, inputs)
+            return rows.answers(model, lite.predict(rows))
+        return model.answers(inputs)
+    if predictor is not None:
+        rows = call_by_rows(predictor.ask, "fill_mask", text=inputs)
+        return [Candidate(row["pieces"][0, 0].decode(), float(row["scores"][0, 0])) for row in rows]
+    fill = partial(_masked_probabilities, model) if lite is None else lite.fill_masks
+    found = []
+    packed, *_ = source.string_model("float32").masked_sequences(tf.constant(inputs))
+    for row, mask in zip(packed["input_ids"].numpy(), packed["input_mask"].numpy(), strict=True):
+        ids = row[mask > 0]
+        best = Candidate("", 0.0)  # of a mask beyond the end of the sequence
+        for probabilities in fill(ids, np.flatnonzero(ids == source.tokenizer.mask_id)[:1]):
+            piece = source.tokenizer.piece_of(int(probabilities.argmax()))
+            best = Candidate(piece, float(probabilities.max()))
+        found.append(best)
+    return found
+
+
+def _masked_probabilities(model, ids, positions):
+    """Returns the probabilities of all pieces at positions of a sequence, [positions, V]."""
+    inputs = {"input_ids": tf.constant([ids]), "masked_lm_positions": tf.constant([positions])}
+    return tf.nn.softmax(model(inputs)["masked_lm_logits"])[0].numpy()
 
 
 def loss_of(name: str, expected: list, found: list) -> AccuracyLoss:

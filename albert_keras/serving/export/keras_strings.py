@@ -7,9 +7,6 @@ import keras
 import tensorflow as tf
 
 from albert_keras.models.preprocessor import AlbertPreprocessor
-from albert_keras.serving.export.checks import ROUNDING, TEXTS, Parity, largest_difference
-from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.saved_model.signatures import Signature, check_signature, sample_inputs
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -73,19 +70,6 @@ class FunctionalModel(tf.Module):
             return outputs
         outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
         return dict(zip(self.model.output_names, outputs, strict=True))
-
-    def check(self, predictor: Predictor, signatures: list[Signature]) -> Parity:
-        """Checks that a loaded version answers as `model.predict`; RuntimeError if not."""
-        (signature,) = signatures
-        check_signature(signature, predictor.call, ROUNDING["float32"])
-        inputs = sample_inputs(signature, [text.encode() for text in TEXTS])
-        expected = self.answers({name: tf.constant(one) for name, one in inputs.items()})
-        found = predictor.call("serving_default", inputs)
-        pairs = [
-            (f"output `{name}`", expected[name].numpy().tolist(), found[name].tolist())
-            for name in expected
-        ]
-        return Parity(len(TEXTS), largest_difference(pairs))
 
     def describe(self) -> dict[str, Any]:
         """Returns what readers of an export must know about the model, plain JSON."""

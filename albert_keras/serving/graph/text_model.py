@@ -46,17 +46,7 @@ class TextModel(StringModel):
             `filled_text` string [B], of the part that is read, `TextPacker.max_bytes`. And
             `dropped_tokens`.
         """
-        parts = tf.strings.split(readable(text, self.packer.max_bytes), MASK_LITERAL)
-        before, rest = first_values(parts), parts[:, 1:]
-        ids_after = self.tokenizer.continuation(self._before_masks(rest))  # [all masks, None]
-        masks = tf.fill([tf.shape(rest.flat_values)[0], 1], self._mask_id)
-        after = rest.with_flat_values(tf.concat([masks, ids_after], axis=1)).merge_dims(1, 2)
-        has_mask = rest.row_lengths() > 0
-        before_mask = tf.where(has_mask, self.tokenizer.before_mask(before), before)
-        ids = tf.concat([self.tokenizer(before_mask), after], axis=1)
-        packed = self.packer.pack(ids)
-        dropped = self.packer.num_dropped(packed, self.num_tokens(text, ids))
-
+        packed, dropped, before, rest = self.masked_sequences(text)
         width = tf.cast(tf.reduce_max(rest.row_lengths()), tf.int32)
         pieces, scores, visible = self._candidates(packed, width)
         words = self.tokenizer.without_marks(pieces[:, :, 0])
@@ -70,6 +60,25 @@ class TextModel(StringModel):
             "filled_text": filled,
             "dropped_tokens": dropped,
         }
+
+    def masked_sequences(self, text):
+        """Builds the sequences of texts, string [B], in which `[MASK]` is the id of the mask.
+
+        Returns:
+            dict, as `TextPacker.pack`; int32 [B], the tokens that are not in the sequence; string
+            [B] and ragged string [B, None], the text before the first mask and after each of them.
+        """
+        parts = tf.strings.split(readable(text, self.packer.max_bytes), MASK_LITERAL)
+        before, rest = first_values(parts), parts[:, 1:]
+        ids_after = self.tokenizer.continuation(self._before_masks(rest))  # [all masks, None]
+        masks = tf.fill([tf.shape(rest.flat_values)[0], 1], self._mask_id)
+        after = rest.with_flat_values(tf.concat([masks, ids_after], axis=1)).merge_dims(1, 2)
+        has_mask = rest.row_lengths() > 0
+        before_mask = tf.where(has_mask, self.tokenizer.before_mask(before), before)
+        ids = tf.concat([self.tokenizer(before_mask), after], axis=1)
+        packed = self.packer.pack(ids)
+        dropped = self.packer.num_dropped(packed, self.num_tokens(text, ids))
+        return packed, dropped, before, rest
 
     def _before_masks(self, rest):
         """Returns the values of parts of texts, ragged string [B, None], as they are tokenized.

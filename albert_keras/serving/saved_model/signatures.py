@@ -41,21 +41,6 @@ WARM_UP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
 #: Number of rows of the warm-up request with several; more would take exporter and server long.
 _BATCH_SIZE = 8
 
-#: Batches that users may send: nothing, bytes that are not UTF-8, a NUL, text that looks like
-#: special tokens, one that is longer than its neighbours; and far too much text, in a batch of its
-#: own, as rows are padded to the longest.
-_HOSTILE = (
-    (
-        b"a [MASK] here",
-        b"much longer than its neighbours are, \t " * 8,
-        b"",
-        b"\xff\xfe \xc3\x28 \xed\xa0\x80",
-        b"nul \0 byte",
-        "[CLS] A [MASK] [SEP] <unk> \u202e \U0001f469\u200d\U0001f52c".encode(),
-    ),
-    (b"much too long " * 2000,),
-)
-
 
 class Signature(NamedTuple):
     """A signature of a SavedModel."""
@@ -214,40 +199,6 @@ def _bytes_of(text, name):
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError as error:
         raise InputError(f"`{name}` must be Unicode. It has half a surrogate pair.") from error
-
-
-def check_signature(signature: Signature, call: Callable, tolerance: float) -> None:
-    """Checks that a signature returns one row per text, of finite numbers, whatever users send.
-
-    And that a row does not depend on the other texts of its batch. RuntimeError if it does.
-
-    Args:
-        call: As `Predictor.call`.
-        tolerance: Largest difference of numbers, relative to 1 or their size.
-    """
-    for texts in _HOSTILE:
-        together = call(signature.name, sample_inputs(signature, list(texts)))
-        for name, answer in together.items():
-            where = f"output `{name}` of signature `{signature.name}`"
-            if not answer.ndim or len(answer) != len(texts):
-                raise RuntimeError(f"{where} has shape {answer.shape} for {len(texts)} rows")
-            if answer.dtype.kind == "f" and not np.isfinite(answer).all():
-                raise RuntimeError(f"{where} is not finite")
-        for row, text in enumerate(texts if len(texts) > 1 else ()):
-            alone = call(signature.name, sample_inputs(signature, [text]))
-            for name, value in alone.items():
-                # With longer texts in the batch there are more positions, which are padding.
-                shown = tuple(slice(0, size) for size in value.shape[1:])
-                found = together[name][row : row + 1][(slice(None), *shown)]
-                is_same = found.shape == value.shape
-                if is_same and value.dtype.kind == "f":
-                    is_same = np.allclose(found, value, rtol=tolerance, atol=tolerance)
-                elif is_same:
-                    is_same = np.array_equal(found, value)
-                if not is_same:
-                    raise RuntimeError(
-                        f"`{signature.name}` returns another `{name}` in a batch with other texts"
-                    )
 
 
 def write_warm_up(

@@ -78,13 +78,9 @@ def test_an_export_needs_nothing_but_its_graph(tiny_export, predictor, tmp_path)
 def test_a_run_fills_masks_as_its_export(tiny_run, predictor):
     texts, of_run = ["A [MASK] and a [MASK].", "[MASK]"], Predictor(tiny_run)
     for one, other in zip(of_run.fill_mask(texts), predictor.fill_mask(texts), strict=True):
-        assert one.filled_text == other.filled_text
-        for mine, theirs in zip(one.masks, other.masks, strict=True):
-            scores = [candidate.score for candidate in theirs]
-            assert [candidate.score for candidate in mine] == pytest.approx(scores, abs=1e-5)
+        assert_alike(one, other)
     pair = (["It began."], ["It ended."])
-    (one,), (other,) = of_run.sentence_order(*pair), predictor.sentence_order(*pair)
-    assert one.in_order == pytest.approx(other.in_order, abs=1e-5)
+    assert_alike(of_run.sentence_order(*pair), predictor.sentence_order(*pair))
 
 
 class Trap(tf.saved_model.experimental.TrackableResource):
