@@ -48,12 +48,7 @@ def sample_texts(version_folder: Path) -> SampleTexts:
     value: Any = read_export_record(version_folder)
     for key in ("run", "data", "language"):
         value = value.get(key) if isinstance(value, dict) else None
-    return texts_in(value)
-
-
-def texts_in(language: object) -> SampleTexts:
-    """Returns texts in the language of a code; dots if there are none in it."""
-    return _table().get(str(language), _NONE)
+    return _table().get(str(value), _NONE)
 
 
 @functools.cache

@@ -238,11 +238,13 @@ def _answers(source, inputs, model=None, predictor=None, lite=None):
     packed, *_ = source.string_model("float32").masked_sequences(tf.constant(inputs))
     for row, mask in zip(packed["input_ids"].numpy(), packed["input_mask"].numpy(), strict=True):
         ids = row[mask > 0]
-        best = Candidate("", 0.0)  # of a mask beyond the end of the sequence
-        for probabilities in fill(ids, np.flatnonzero(ids == source.tokenizer.mask_id)[:1]):
-            piece = source.tokenizer.piece_of(int(probabilities.argmax()))
-            best = Candidate(piece, float(probabilities.max()))
-        found.append(best)
+        positions = np.flatnonzero(ids == source.tokenizer.mask_id)
+        if not len(positions):  # the mask is beyond the end of the sequence
+            found.append(Candidate("", 0.0))
+            continue
+        [probabilities] = fill(ids, positions[:1].tolist())
+        piece = source.tokenizer.piece_of(int(probabilities.argmax()))
+        found.append(Candidate(piece, float(probabilities.max())))
     return found
 
 
