@@ -5,6 +5,7 @@ TensorFlow 2.15 has Keras 2.15, TensorFlow 2.21 has Keras 3. Both are `import ke
 
 import contextlib
 import math
+import pathlib
 import re
 import types
 import warnings
@@ -105,6 +106,20 @@ def name_of(variable: Any) -> str:
     them; otherwise the replicas would diverge.
     """
     return getattr(variable, "path", None) or _COPY.sub("", variable.name)
+
+
+def groups_above(store: Any) -> list[Any]:
+    """Returns what the models around a layer have in a file: groups of HDF5.
+
+    Args:
+        store: What Keras gives a layer to store its weights in, or to load them from.
+    """
+    if _IS_KERAS_3:
+        file, path = getattr(store, "h5_file", None), getattr(store, "_h5_entry_path", "")
+    else:
+        file, path = getattr(store, "file", None), getattr(store, "name", "").removesuffix("/vars")
+    above = [f"{parent}/vars" for parent in pathlib.PurePosixPath(path).parents]
+    return [file[name] for name in above if name in file]
 
 
 def variable_of(weight: Any) -> tf.Variable:

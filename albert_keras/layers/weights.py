@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_keras.keras_versions import new_weight, take_any_inputs
+from albert_keras.keras_versions import groups_above, key_of, name_of, new_weight, take_any_inputs
 from albert_keras.layers.dropout import Dropout
 from albert_keras.layers.fused import dense, layer_norm
 
@@ -31,16 +31,22 @@ def seed_of_model(seed: int | None) -> int:
 class StoredOnce:
     """A layer or a model whose weights are stored and loaded by the model around it, if any.
 
+    Keras stores and loads a model before its layers. What a layer has to do is read from the file
+    alone, so that nothing is left behind by a file that was not stored or loaded to its end.
+
     Attributes:
-        is_stored: bool. Whether the model around it has just done this.
+        is_part: bool. Whether it was made by a model around, which stores its weights. (The other
+            Keras has other paths: where it stored nothing, Keras 2.15 gives an empty dict.)
     """
 
-    is_stored = False
+    is_part = False
 
-    def take_turn(self) -> bool:
-        """Returns whether nothing is left to store or to load; the next time begins anew."""
-        is_stored, self.is_stored = self.is_stored, False
-        return is_stored
+    def is_above(self, store: Any) -> bool:
+        """Returns whether the file of a store has the weights already, of the model around."""
+        if store == {}:
+            return self.is_part
+        keys = {key_of(name_of(weight)) for weight in self.weights}  # type: ignore[attr-defined]
+        return bool(keys) and any(keys <= group.keys() for group in groups_above(store))
 
 
 class NamedLayer(StoredOnce, keras.layers.Layer):
@@ -52,6 +58,8 @@ class NamedLayer(StoredOnce, keras.layers.Layer):
         stddev: float. Standard deviation of the initial kernels and tables.
         **kwargs: `name`, `dtype`, `trainable`, as in Keras.
     """
+
+    is_part = True
 
     def __init__(self, scope, seed=0, stddev=0.02, **kwargs):
         kwargs.setdefault("name", scope.rsplit("/", 1)[-1])
@@ -80,11 +88,11 @@ class NamedLayer(StoredOnce, keras.layers.Layer):
         return new_weight(self, f"{self.scope}/{name}".strip("/"), shape, initializer)
 
     def save_own_variables(self, store: Any) -> None:
-        if not self.take_turn():
+        if not self.is_above(store):
             super().save_own_variables(store)
 
     def load_own_variables(self, store: Any) -> None:
-        if not self.take_turn():
+        if not self.is_above(store):
             super().load_own_variables(store)
 
     def dropout(self, rate, name):

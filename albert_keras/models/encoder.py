@@ -87,13 +87,13 @@ class ConfiguredModel(StoredOnce):
 
     def save_own_variables(self, store: Any) -> None:
         """Stores all weights by their names, so that a file is the same for each Keras."""
-        if not self.take_turn():
+        if not self.is_above(store):
             for key, weight in self._weights_by_key().items():
                 store[key] = weight.numpy()
 
     def load_own_variables(self, store: Any) -> None:
         """Loads what `save_own_variables` stored."""
-        if self.take_turn():
+        if self.is_above(store):
             return
         self._build_foreign_layers()
         weights = self._weights_by_key()
@@ -120,24 +120,18 @@ class ConfiguredModel(StoredOnce):
         layers store theirs themselves.
         """
         layers = [*self._flatten_layers(include_self=False)]
-        foreign = [layer for layer in layers if not isinstance(layer, StoredOnce)]
-        apart = {id(weight) for layer in foreign for weight in layer.weights}
+        own = [layer for layer in layers if isinstance(layer, StoredOnce)]
+        apart = {id(weight) for layer in set(layers) - set(own) for weight in layer.weights}
+        apart -= {id(weight) for layer in own for weight in layer.weights}
         weights = [weight for weight in self.weights if id(weight) not in apart]
         found = {key_of(name_of(weight)): weight for weight in weights}
-        if len(found) < len(weights):
-            return {}
-        for layer in set(layers) - set(foreign):
-            layer.is_stored = True
-        return found
+        return found if len(found) == len(weights) else {}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.config.summary()}>"
 
     def get_config(self) -> dict[str, Any]:
         encoder: Any = getattr(self, "encoder", self)
-        unread = [] if getattr(self, "_reads_pooler", True) else ["pooler"]
-        frozen = [name for name, layer in self._parts.items() if not layer.trainable]
-        frozen = [name for name in frozen if name not in unread]
         config = {
             "config": self.config.to_dict(),
             "seed": self.seed,
@@ -147,22 +141,36 @@ class ConfiguredModel(StoredOnce):
             "name": self.name,
         }
         config |= {} if self.trainable else {"trainable": False}
-        return config | ({"frozen": frozen} if frozen else {})
+        trains = {
+            name: layer.trainable
+            for name, layer, around in _parts_of(self)
+            if layer.trainable != around.trainable
+        }
+        if not getattr(self, "_reads_pooler", True):
+            trains.pop("bert/pooler", None)  # the model freezes it
+        return config | ({"trainable_parts": trains} if trains else {})
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
         config = config | {"config": AlbertConfig.from_dict(config["config"])}
-        frozen = config.pop("frozen", ())
+        is_trainable, trains = config.pop("trainable", True), config.pop("trainable_parts", {})
         model = cls(**config)
-        for name in frozen:
-            model._parts[name].trainable = False
+        if not is_trainable:
+            model.trainable = False
+        for name, layer, _ in _parts_of(model):
+            if name in trains:
+                layer.trainable = trains[name]
         return model
 
-    @property
-    def _parts(self):
-        """The layers of the model and of its encoder by their names: what can be frozen."""
-        encoder = getattr(self, "encoder", self)
-        return {layer.name: layer for layer in (*self.layers, *encoder.layers)}
+
+def _parts_of(layer, scope=""):
+    """Returns the layers within a layer, outer ones first: name, layer, and the layer around."""
+    parts = []
+    for number, part in enumerate(layer._flatten_layers(recursive=False, include_self=False)):
+        # Keras numbers the names of its own layers, in each model further.
+        name = scope + (part.name if isinstance(part, StoredOnce) else str(number))
+        parts += [(name, part, layer), *_parts_of(part, f"{name}/")]
+    return parts
 
 
 @keras.saving.register_keras_serializable("albert_keras")

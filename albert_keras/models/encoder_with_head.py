@@ -109,7 +109,7 @@ class AlbertForTask(ConfiguredModel, keras.Model):
             name="bert",
             **self._shared,
         )
-        self.encoder.trainable = not is_frozen
+        self.encoder.is_part, self.encoder.trainable = True, not is_frozen
         if self.encoder.pooler is not None and not self._reads_pooler:
             self.encoder.pooler.trainable = False  # no loss depends on it
         self.features: FrozenFeatures | None = None

@@ -86,6 +86,7 @@ class AlbertForPretraining(ConfiguredModel, ObjectiveModel):
             name="bert",
             **shared,
         )
+        self.encoder.is_part = True
         self.masked_lm_head = MaskedLMHead(config, self.encoder.embeddings, **shared)
         self.sentence_order_head = SentenceOrderHead(config, **shared) if sentence_head else None
         self.built = True

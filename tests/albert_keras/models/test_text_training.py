@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.text_classifiers import AlbertForClassification
 from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.test_text_model import (
@@ -242,3 +243,39 @@ def test_a_restored_training_has_the_rates_of_one_without_an_interruption(
     assert found.optimizer.schedule(10) == 0
     for ours, others in zip(found.weights, expected.weights, strict=True):
         np.testing.assert_allclose(ours.numpy(), others.numpy(), rtol=0, atol=1e-5)
+
+
+def test_a_file_that_is_not_finished_leaves_nothing_behind(model, tmp_path, monkeypatch):
+    before = model.encoder.get_weights()
+
+    def stop(store):
+        model.encoder.save(tmp_path / "meanwhile.keras")  # as another thread might
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(model.head, "save_own_variables", stop)
+    with pytest.raises(KeyboardInterrupt):
+        model.save(tmp_path / "model.keras")
+    model.encoder.save_weights(tmp_path / "encoder.weights.h5")
+    larger = AlbertForClassification(SHAPE, labels=["no", "yes", "perhaps"], seed=5)
+    larger.save_weights(tmp_path / "larger.weights.h5")
+    with pytest.raises(ValueError, match="other shapes"):
+        model.load_weights(tmp_path / "larger.weights.h5")
+    model.encoder.load_weights(tmp_path / "encoder.weights.h5")
+    model.encoder.save(tmp_path / "encoder.keras")
+    found = [keras.models.load_model(tmp_path / f"{name}.keras") for name in ("meanwhile", "encoder")]
+    for encoder in (model.encoder, *found):
+        for ours, theirs in zip(before, encoder.get_weights(), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_two_encoders_of_a_model_are_both_in_its_file(tmp_path):
+    def built(seed):
+        inputs = {"input_ids": keras.Input((None,), dtype="int32", name="input_ids")}
+        parts = [AlbertEncoder(SHAPE, seed=seed + number) for number in (0, 1)]
+        return keras.Model(inputs, [encoder(inputs)["pooled_output"] for encoder in parts])
+
+    first, second = built(1), built(3)
+    first.save_weights(tmp_path / "model.weights.h5")
+    second.load_weights(tmp_path / "model.weights.h5")
+    for ours, theirs in zip(first.get_weights(), second.get_weights(), strict=True):
+        np.testing.assert_array_equal(ours, theirs)

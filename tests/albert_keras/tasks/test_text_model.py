@@ -329,14 +329,27 @@ def test_what_is_frozen_stays_frozen_in_a_file(model, tmp_path):
 
 @pytest.mark.parametrize(
     "part_of",
-    [lambda model: model, lambda model: model.head, lambda model: model.encoder.embeddings],
-    ids=["model", "head", "embeddings"],
+    [
+        lambda model: model,
+        lambda model: model.head,
+        lambda model: model.encoder.embeddings,
+        lambda model: model.encoder.attention_blocks[0].normalization,
+    ],
+    ids=["model", "head", "embeddings", "norm"],
 )
 def test_a_part_of_a_model_may_be_frozen(part_of, model):
     part_of(model).trainable = False
     again = type(model).from_config(model.get_config())
     trained = [[name_of(weight) for weight in each.trainable_weights] for each in (model, again)]
     assert trained[0] == trained[1] and len(trained[0]) < len(model.weights)
+
+
+def test_a_part_of_a_frozen_encoder_may_be_trained(model):
+    model.encoder.trainable = False
+    model.encoder.attention_blocks[0].trainable = True
+    again = type(model).from_config(model.get_config())
+    trained = [[name_of(weight) for weight in each.trainable_weights] for each in (model, again)]
+    assert trained[0] == trained[1]
 
 
 @pytest.mark.slow
