@@ -62,6 +62,7 @@ class TextPreprocessor(keras.layers.Layer):
                 "`padding` must be sequence_length or bucket, and `sequence_length` at least 4. "
                 f"Received: {padding!r} and {sequence_length}."
             )
+        self.supports_jit = False  # XLA has no strings; Keras 3 compiles by it where it can
         self.tokenizer = restored_tokenizer(tokenizer)
         self.sequence_length, self.padding = sequence_length, padding
         self.graph_tokenizer = self._make_tokenizer(self.tokenizer)

@@ -262,7 +262,9 @@ def test_a_file_that_is_not_finished_leaves_nothing_behind(model, tmp_path, monk
         model.load_weights(tmp_path / "larger.weights.h5")
     model.encoder.load_weights(tmp_path / "encoder.weights.h5")
     model.encoder.save(tmp_path / "encoder.keras")
-    found = [keras.models.load_model(tmp_path / f"{name}.keras") for name in ("meanwhile", "encoder")]
+    found = [
+        keras.models.load_model(tmp_path / f"{name}.keras") for name in ("meanwhile", "encoder")
+    ]
     for encoder in (model.encoder, *found):
         for ours, theirs in zip(before, encoder.get_weights(), strict=True):
             np.testing.assert_array_equal(ours, theirs)
@@ -279,3 +281,13 @@ def test_two_encoders_of_a_model_are_both_in_its_file(tmp_path):
     second.load_weights(tmp_path / "model.weights.h5")
     for ours, theirs in zip(first.get_weights(), second.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+def test_texts_are_not_compiled_by_xla_where_keras_chooses(model):
+    text = keras.Input((), dtype=tf.string, name="text")
+    ids = model.preprocessor(text)["input_ids"]
+    own = keras.Model(text, keras.layers.Embedding(SHAPE.vocab_size, 2)(ids))
+    own.compile("sgd", "mse", jit_compile="auto" if IS_KERAS_3 else None)
+    tagger = preset(model.tokenizer, "AlbertForTagging", labels=["O", "B-X"])
+    assert not own.jit_compile and not getattr(tagger, "jit_compile", None)
+    assert own.predict(tf.constant(["a"]), verbose=0).shape == (1, 16, 2)
