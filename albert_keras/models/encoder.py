@@ -32,10 +32,12 @@ from albert_keras.models.sharing import layer_plan
 from data_pipeline.limits import check_memory
 
 _BYTES_PER_WEIGHT = 4  # variables are float32 in every precision
-#: Arguments of models in KerasHub, and what says the same here.
-_OF_KERAS_HUB = {
+#: Arguments that users of Keras expect, and what says the same here.
+_OTHER_WAYS = {
     "activation": "`predict` returns probabilities, and heads compute logits",
     "backbone": "give the shape as `config`, or load an encoder by `from_preset`",
+    "encoder": "copy weights, `model.encoder.set_weights(other.encoder.get_weights())`; several "
+    "heads on one encoder are a `keras.Model` of yours",
     "dropout": "give `head_dropout`, and rates within the encoder in `config`",
     "num_classes": "give `labels`, their names or their number",
 }
@@ -53,8 +55,8 @@ class ConfiguredModel(StoredOnce):
     _sample_shape: tuple[int, ...] = (1, 4)  # of the ids of an example
 
     def __init__(self, **kwargs: Any):
-        for name in kwargs.keys() & _OF_KERAS_HUB.keys():
-            problem = f"{type(self).__name__} has no argument `{name}`: {_OF_KERAS_HUB[name]}."
+        for name in kwargs.keys() & _OTHER_WAYS.keys():
+            problem = f"{type(self).__name__} has no argument `{name}`: {_OTHER_WAYS[name]}."
             raise TypeError(problem)
         super().__init__(**kwargs)
         take_any_inputs(self)

@@ -117,6 +117,14 @@ class AlbertForTask(ConfiguredModel, keras.Model):
             self.features = FrozenFeatures(config, self.feature_settings, **self._shared)
         self.built = True
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "encoder" and hasattr(self, name):
+            raise AttributeError(
+                "`encoder` of a model must not be replaced, as both would be in its file. Copy "
+                "weights: `model.encoder.set_weights(other.encoder.get_weights())`."
+            )
+        super().__setattr__(name, value)
+
     @property
     def _shared(self):
         return {"seed": self.seed, "dtype": self.dtype_policy}

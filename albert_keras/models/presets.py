@@ -47,6 +47,11 @@ def open_text_model(
     """Does what `AlbertForTexts.from_preset` does, for one of its subclasses."""
     if labels is not None and not model_class.has_labels:
         raise InputError(f"`labels` must not be given: {model_class.__name__} has none.")
+    if "preprocessor" in kwargs:
+        raise TypeError(
+            "`preprocessor` must not be given to `from_preset`, which makes the one of the source. "
+            "Give its arguments, such as `sequence_length`."
+        )
     trained = None
     if load_weights and isinstance(source, str | Path):
         from albert_keras.formats.detection import detect

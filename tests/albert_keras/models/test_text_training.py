@@ -288,6 +288,16 @@ def test_texts_are_not_compiled_by_xla_where_keras_chooses(model):
     ids = model.preprocessor(text)["input_ids"]
     own = keras.Model(text, keras.layers.Embedding(SHAPE.vocab_size, 2)(ids))
     own.compile("sgd", "mse", jit_compile="auto" if IS_KERAS_3 else None)
-    tagger = preset(model.tokenizer, "AlbertForTagging", labels=["O", "B-X"])
+    tagger = preset(model.tokenizer, "AlbertForTokenClassification", labels=["O", "B-X"])
     assert not own.jit_compile and not getattr(tagger, "jit_compile", None)
     assert own.predict(tf.constant(["a"]), verbose=0).shape == (1, 16, 2)
+
+
+def test_an_encoder_or_a_preprocessor_of_another_model_is_refused(model):
+    other = preset(model.tokenizer, labels=["no", "yes"])
+    with pytest.raises(TypeError, match="no argument `encoder`: .*set_weights"):
+        AlbertForClassification(SHAPE, labels=["no", "yes"], encoder=other.encoder)
+    with pytest.raises(TypeError, match="`preprocessor` .*sequence_length"):
+        AlbertForClassification.from_preset("albert-mini-en", preprocessor=model.preprocessor)
+    with pytest.raises(AttributeError, match="set_weights"):
+        model.encoder = other.encoder
