@@ -102,18 +102,19 @@ def check_signatures(
     RuntimeError if not, or if a number is not finite.
 
     Args:
-        functions: The functions in memory that were saved, by the names of the signatures.
+        functions: The tf.functions in memory that were saved, by the names of the signatures.
         call: As `Predictor.call`.
         precision: Of the weights, see `ROUNDING`.
     """
     largest, tolerance = 0.0, ROUNDING[precision]
     progress = CountedProgress(logger, "checking", len(signatures), "signatures")
     for signature in signatures:
-        inputs = sample_inputs(signature, _BYTES)
+        inputs, function = sample_inputs(signature, _BYTES), functions[signature.name]
         together = call(signature.name, inputs)
         for row in range(len(_BYTES)):
-            alone = {name: tf.constant(value[row : row + 1]) for name, value in inputs.items()}
-            for name, expected in functions[signature.name](**alone).items():
+            specs = function.input_signature
+            alone = [tf.constant(inputs[spec.name][row : row + 1]) for spec in specs]
+            for name, expected in function(*alone).items():
                 # With longer texts in the batch there are more positions, which are padding.
                 sizes = [slice(0, size) for size in expected.shape[1:]]
                 found = together[name][(slice(row, row + 1), *sizes)]

@@ -50,6 +50,7 @@ def test_a_number_or_piece_that_is_another_is_found(predictor, functions, name, 
         check_signatures(functions, changed, [signature])
 
 
+@tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
 def lengths(text):
     sizes = tf.strings.length(text)
     shown = tf.sequence_mask(sizes)
