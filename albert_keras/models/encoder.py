@@ -70,7 +70,7 @@ class ConfiguredModel(StoredOnce):
     def _refuse_quantization(self, mode):
         raise ValueError(
             f"{type(self).__name__} cannot be quantized in Keras. Received: {mode}. Train it with "
-            "float32 weights, and export it by `export --precision int8`."
+            'float32 weights, and export it by `albert_keras.export(..., precision="int8")`.'
         )
 
     def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:

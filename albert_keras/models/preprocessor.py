@@ -44,7 +44,7 @@ class TextPreprocessor(keras.layers.Layer):
     #: Whether a long text takes several rows.
     uses_windows = False
     #: What the layer is built from.
-    _fixed = ("tokenizer", "sequence_length", "pads_to")
+    _fixed = ("tokenizer", "sequence_length", "padding")
     _make_tokenizer = staticmethod(graph_tokenizer)
 
     def __init__(

@@ -12,11 +12,10 @@ from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import graph_pb2, types_pb2
 
 from albert_keras.tasks.example_source import ExampleSource
-from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import training_dataset
 from data_pipeline.records.record_files import RecordFiles
-from tests.albert_keras.tasks.small_tasks import make_examples, make_task, rows_for
+from tests.albert_keras.tasks.small_tasks import SETTINGS, make_examples, make_task, rows_for
 from tests.tpu_check import __main__ as command, compile_hlo
 from tests.tpu_check.__main__ import fault_lines, table
 from tests.tpu_check.check import Checked, check, compiler_versions
@@ -100,7 +99,7 @@ def test_steps_consist_of_operations_of_a_tpu_with_fixed_shapes():
 
 @pytest.mark.slow
 def test_all_kinds_are_learnt_and_predicted():
-    programs = [small(kind, predicts=each) for kind in KINDS for each in (False, True)]
+    programs = [small(kind, predicts=each) for kind in SETTINGS for each in (False, True)]
     sparse = {"attention": "block-sparse", "attention_block_size": 2, "attention_random_blocks": 1}
     programs += [
         Program(**FIELDS | {"model": MODEL | sparse, "sequence_length": 16}),
@@ -122,7 +121,7 @@ def test_features_are_those_of_the_reader(tiny_records):
     }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SETTINGS)
 def test_features_are_those_of_a_fine_tuning(kind, tiny_corpus, tiny_tokenizer):
     examples = make_examples(tiny_corpus, kind, count=5)
     if kind == "choice":  # as in RACE

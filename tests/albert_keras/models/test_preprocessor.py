@@ -120,7 +120,7 @@ def test_a_tokenizer_stays_usable_after_its_first_use_in_a_graph(tiny_tokenizer)
         assert text.to_list() == tokenizer(tf.constant(TEXTS[:1])).to_list()
 
 
-@pytest.mark.parametrize("name", ["tokenizer", "sequence_length", "pads_to"])
+@pytest.mark.parametrize("name", ["tokenizer", "sequence_length", "padding"])
 def test_what_it_is_built_from_cannot_be_changed(name, preprocessor):
     before = getattr(preprocessor, name)
     with pytest.raises(AttributeError, match=f"`{name}` .* cannot be changed. Make another one"):

@@ -2,12 +2,12 @@ import pytest
 
 import albert_keras
 from albert_keras.models.text_model import AlbertForTexts
-from albert_keras.tasks.kinds import KINDS, OFFICIAL_TASKS, OWN_TASKS, task_class
+from albert_keras.tasks.kinds import OFFICIAL_TASKS, OWN_TASKS, task_class
 from albert_keras.tasks.task import Task
-from tests.albert_keras.tasks.small_tasks import make_task
+from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SETTINGS)
 def test_a_kind_has_classes_inputs_and_tasks(kind):
     found = task_class(kind)
     assert issubclass(found, Task) and found.kind == kind

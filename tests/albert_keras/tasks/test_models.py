@@ -9,16 +9,15 @@ import tensorflow as tf
 
 from albert_keras.keras_versions import name_of
 from albert_keras.layers.dropout import DropoutSeed
-from albert_keras.tasks.kinds import KINDS
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.conftest import SHAPE
-from tests.albert_keras.tasks.small_tasks import build_model, task_sums
+from tests.albert_keras.tasks.small_tasks import SETTINGS, build_model, task_sums
 
 POOLED = ("classification", "regression", "choice", "multi_label", "multi_regression")
 #: Classes and scores come from the same model as options do.
 DIFFERENT = [
     pytest.param(kind, marks=pytest.mark.slow if kind in POOLED and kind != "choice" else ())
-    for kind in KINDS
+    for kind in SETTINGS
 ]
 
 
@@ -153,7 +152,7 @@ def test_mixed_precision_gives_finite_losses_and_float32_outputs(kind, dtype, ro
 
 
 def test_the_encoder_is_called_as_in_the_reference_and_its_weights_do_not_depend_on_the_head():
-    models = [build_model(kind, SHAPE, 3, seed=3) for kind in KINDS]
+    models = [build_model(kind, SHAPE, 3, seed=3) for kind in SETTINGS]
     assert all(name_of(weight).startswith("bert/") for weight in models[0].encoder.weights)
     for model in models[1:]:
         assert_same(model.encoder.get_weights(), models[0].encoder.get_weights(), 0)
