@@ -104,6 +104,9 @@ class TextTraining(keras.Model):
             )
         if isinstance(metrics, str) and metrics == "auto":
             metrics = [*(self.usual_metrics or ())] if self.has_usual_metrics else None
+        if self.preprocessor is not None:
+            # A step has no strings: it reads features, unless windows are put together again.
+            self.preprocessor.supports_jit = not self.preprocessor.uses_windows
         self._planned = PlannedRates.of(self, optimizer, learning_rate)
         with self.distribute_strategy.scope():
             if self._planned is not None:
