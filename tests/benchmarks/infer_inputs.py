@@ -114,9 +114,11 @@ def _write_export(folder, config, tokenizer, precision):
     """Writes what `albert-keras export` would write of a model with its initial weights."""
     import tensorflow as tf
 
+    from albert_keras.models.preprocessor import AlbertPreprocessor
     from albert_keras.models.pretraining import AlbertForPretraining
     from albert_keras.serving.graph.text_model import TextModel
 
     model = AlbertForPretraining(config, sentence_head=False, seed=SEED, dtype="float32")
-    module = TextModel(model, tokenizer, config.max_position_embeddings, precision=precision)
+    rows = AlbertPreprocessor(tokenizer, config.max_position_embeddings)
+    module = TextModel(model, rows, precision)
     tf.saved_model.save(module, str(folder), signatures=module.functions)
