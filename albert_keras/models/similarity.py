@@ -181,20 +181,8 @@ class AlbertForSimilarity(AlbertForTexts):
 
     # A loss of Keras takes the mean over the last axis, which must not be that of the batch.
 
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        y_pred = _column(y_pred, sample_weight)
-        return super().compute_loss(x, _column(y), y_pred, sample_weight, **kwargs)
-
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        y_pred = _column(y_pred, sample_weight)
-        return super().compute_metrics(x, _column(y), y_pred, sample_weight)
+    def as_losses_read(self, y: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        return _column(y), _column(y_pred, sample_weight), sample_weight
 
     def _maybe_symbolic_build(self, *args, **kwargs):
         """Called by Keras 3 on replicas: without values there are no vectors for `pair_loss`."""

@@ -360,6 +360,24 @@ class TextTraining(keras.Model):
         columns = self.preprocessor.columns(self.examples(x).columns)
         return _dense(self(columns, training=False))
 
+    def as_losses_read(self, y: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Returns labels, predictions and weights of a batch as losses and metrics of Keras read
+        them."""
+        return y, y_pred, sample_weight
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        **kwargs: Any,
+    ) -> Any:
+        return super().compute_loss(x, *self.as_losses_read(y, y_pred, sample_weight), **kwargs)
+
+    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
+        return super().compute_metrics(x, *self.as_losses_read(y, y_pred, sample_weight))
+
     def train_step(self, *args: Any) -> Any:
         with self._kernels(is_on_cpu() or has_gpu()):
             return super().train_step(*args)

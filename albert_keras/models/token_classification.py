@@ -218,18 +218,8 @@ class AlbertForTokenClassification(LabelsModel):
 
     # Keras 3 multiplies weights by the mask, and needs as many axes.
 
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-        **kwargs: Any,
-    ) -> Any:
-        return super().compute_loss(x, y, y_pred, _of_positions(sample_weight), **kwargs)
-
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        return super().compute_metrics(x, y, y_pred, _of_positions(sample_weight))
+    def as_losses_read(self, y: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        return y, y_pred, _of_positions(sample_weight)
 
     def predictions_of_texts(self, columns: Mapping[str, Any], training: bool) -> Any:
         outputs, origin = self.outputs_of_texts(columns, training)
