@@ -14,14 +14,13 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.models.text_inputs import Examples
+from albert_keras.models.text_rows import AT_ONCE, tensor_of
 from data_pipeline.errors import InputError
 
 #: Examples of a batch, if nothing else is given, as in Keras.
 BATCH_SIZE = 32
 #: Batches that are made ahead of their use.
 _PREFETCHED = 4
-#: Examples whose rows are laid out at a time.
-_AT_ONCE = 256
 
 # === Examples in memory
 
@@ -53,12 +52,12 @@ class Reader:
         if self._preprocessor.uses_windows:
             targets = dict(self.targets or {})
             targets |= {} if weights is None else {"sample_weight": weights}
-        at_once = _AT_ONCE if is_fixed else count  # so that all have the same length
+        at_once = AT_ONCE if is_fixed else count  # so that all have the same length
         for begin in range(0, count, at_once):
             here = slice(begin, begin + at_once)
             if self._preprocessor.uses_windows:
                 texts = self._preprocessor.columns({key: one[here] for key, one in columns.items()})
-                wanted = [{name: _tensor(values[here]) for name, values in targets.items()}]
+                wanted = [{name: tensor_of(values[here]) for name, values in targets.items()}]
             else:
                 texts, wanted = {key: _strings(one[here]) for key, one in columns.items()}, []
             rows = self._preprocessor.rows(texts, is_fixed, *wanted)
@@ -104,11 +103,6 @@ def _strings(values):
             )
         return np.array([[text.encode() for text in row] for row in values], object)
     return np.array([text.encode() for text in values], object)
-
-
-def _tensor(values):
-    """Returns targets of some examples as a tensor; ragged if they are lists of lists."""
-    return tf.ragged.constant(values, tf.int32) if isinstance(values, list) else tf.constant(values)
 
 
 # === Data sets and generators

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from albert_keras import AlbertConfig, FinetuneConfig
+from tests.albert_keras.tasks.conftest import SHAPE
 
 _TEXTS = (
     "The old ferry left the harbour before sunrise.",
@@ -128,15 +129,4 @@ def config_of(kind: Kind) -> FinetuneConfig:
 
 def shape_of(vocab_size: int) -> AlbertConfig:
     """Returns the shape of a tiny encoder, whose random weights tell texts apart."""
-    return AlbertConfig(
-        vocab_size=vocab_size,
-        embedding_size=16,
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=64,
-        max_position_embeddings=64,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-        initializer_range=0.3,
-    )
+    return SHAPE.replace(vocab_size=vocab_size, initializer_range=0.3)

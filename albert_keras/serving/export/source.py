@@ -112,14 +112,6 @@ def open_source(
     return source._replace(**{key: one for key, one in known.items() if isinstance(one, dict)})
 
 
-def with_length(model: AlbertForTexts, length: int) -> AlbertForTexts:
-    """Returns a model with the same weights that truncates texts to another length."""
-    preprocessor = model.preprocessor.get_config() | {"sequence_length": length}
-    copy = type(model).from_config(model.get_config() | {"preprocessor": preprocessor})
-    copy.set_weights(model.get_weights())
-    return copy
-
-
 def is_of_package(model: keras.Model) -> bool:
     """Returns whether a Keras model is one of this package, with its tokenizer."""
     return isinstance(model, AlbertForPretraining | AlbertForTexts) and model.tokenizer is not None
@@ -151,16 +143,19 @@ def _of_model(model, sequence_length):
     if isinstance(model, AlbertForTexts):
         trained = model.preprocessor.sequence_length
     length = _length(model.config, sequence_length, trained)
+    changes: dict[str, Any] = {}
     if model.dtype_policy.name != "float32":
-        copy = type(model).from_config(model.get_config() | {"dtype": "float32"})
+        changes["dtype"] = "float32"
+    if isinstance(model, AlbertForTexts):
+        if length != trained:
+            preprocessor = model.preprocessor.get_config()
+            changes["preprocessor"] = preprocessor | {"sequence_length": length}
+        if (settings := model.task_settings()) is not None:
+            task = build_task(TaskConfig(**settings | {"max_seq_length": length}))
+    if changes:
+        copy = type(model).from_config(model.get_config() | changes)
         copy.set_weights(model.get_weights())
         model = copy
-    if isinstance(model, AlbertForTexts):
-        settings = model.task_settings()
-        if length != trained:
-            model = with_length(model, length)
-        if settings is not None:
-            task = build_task(TaskConfig(**settings | {"max_seq_length": length}))
     return _from_elsewhere(ExportSource({}, None, model, tokenizer, length, task))
 
 

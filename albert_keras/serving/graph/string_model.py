@@ -106,14 +106,14 @@ class StringModel(tf.Module):
         """Counts the tokens of texts, int64 [B]; `ids` are the ids of the part that is read."""
         return num_tokens_of(texts, ids, self.max_bytes)
 
-    def _build_sequences(self, *texts, drops_empty=False):
+    def _build_sequences(self, *texts):
         """Builds the sequences of one text each, string [B], or of two, see `TextPacker.pack`.
 
         Returns:
             dict, as `TextPacker.pack`; int32 [B], the tokens that are not in the sequence.
         """
         ids = [self.ids(part) for part in texts]
-        packed = self.packer.pack(*ids, drops_empty=drops_empty)
+        packed = self.packer.pack(*ids)
         num_tokens = sum(self.num_tokens(*part) for part in zip(texts, ids, strict=True))
         return packed, self.packer.num_dropped(packed, num_tokens)
 
