@@ -99,8 +99,11 @@ class SpanAnswer(NamedTuple):
 
         It must be one that was given whatever the null score, with an infinite threshold.
         """
-        if self.null_score is None or self.null_score < threshold:
-            return self
+        has_answer = self.null_score is None or self.null_score < threshold
+        return self if has_answer else self.unanswered()
+
+    def unanswered(self) -> "SpanAnswer":
+        """Returns "no answer", with its probability, instead of the text."""
         probability = float(scipy.special.expit(self.null_score))
         return self._replace(text="", probability=probability, start=None, end=None)
 
@@ -188,8 +191,7 @@ def span_answers(
             answer = answer._replace(start=place[0], end=place[1])
         if has_null:
             answer = answer._replace(null_score=float(arrays["null_score"][number]))
-            is_answered = arrays["answer"][number] != b""
-            answer = answer.at_threshold(np.inf if is_answered else -np.inf)
+            answer = answer if arrays["answer"][number] != b"" else answer.unanswered()
         answers.append(answer)
     return answers
 

@@ -89,8 +89,8 @@ def _cuts(truth, probabilities):
     return np.where(is_between_equals, -1, found), thresholds
 
 
-#: How thresholds are fitted, for people.
-_WAYS = {"one for all labels": common_threshold, "one for each label": own_thresholds}
+#: How thresholds are fitted; of equally good ways the first counts.
+_FITS = (common_threshold, own_thresholds)
 
 
 class MultiLabelTask(TextTask):
@@ -126,16 +126,16 @@ class MultiLabelTask(TextTask):
         truth = self._truth(examples)
         probabilities = np.array([[*answer.probabilities.values()] for answer in answers])
         crossed, scores = {}, {}
-        for way, fit in _WAYS.items():
+        for fit in _FITS:
             thresholds = np.empty(truth.shape)
             thresholds[:] = fit(truth, probabilities, self.metric)
             for half in (slice(0, None, 2), slice(1, None, 2)) if len(examples) > 1 else ():
                 other = slice(1 - half.start, None, 2)
                 thresholds[half] = fit(truth[other], probabilities[other], self.metric)
-            crossed[way] = thresholds
-            scores[way] = self._scores_of(truth, probabilities >= thresholds)[self.metric]
+            crossed[fit] = thresholds
+            scores[fit] = self._scores_of(truth, probabilities >= thresholds)[self.metric]
         best = max(scores, key=scores.__getitem__)  # of equals the first
-        fitted = np.broadcast_to(_WAYS[best](truth, probabilities, self.metric), truth.shape[1:])
+        fitted = np.broadcast_to(best(truth, probabilities, self.metric), truth.shape[1:])
         applies = (probabilities >= crossed[best]).tolist()
         answers = [
             answer._replace(labels=tuple(itertools.compress(self.labels, row)))
