@@ -14,11 +14,11 @@ from albert_keras import recipes
 from albert_keras.config import AlbertConfig
 from albert_keras.demo_corpus import demo_documents
 from albert_keras.formats.detection import versions
-from albert_keras.models.shape import count_weights, model_line
 from albert_keras.runs.curves import draw_curves
 from albert_keras.runs.run_record import read_record
 from albert_keras.serving.predictor import FilledMask, Predictor, SentenceOrder
 from albert_keras.serving.publish import export
+from albert_keras.shape import count_weights, model_line
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.evaluate import Evaluation, evaluate
 from albert_keras.training.pretrain import pretrain

@@ -9,7 +9,7 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import detect
-from albert_keras.models.shape import model_line
+from albert_keras.shape import model_line
 from data_pipeline.files import check_output_folder
 
 #: Format -> command that uses a folder of it.

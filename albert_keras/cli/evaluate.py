@@ -146,8 +146,8 @@ def describe_task(evaluation):
 
 def describe(evaluation):
     """Returns the lines that describe an Evaluation, list of str."""
+    from albert_keras.reports.tables import EVALUATION_HEADER, evaluation_rows
     from albert_keras.runs.learned_context import context_verdict
-    from albert_keras.runs.report.tables import EVALUATION_HEADER, evaluation_rows
     from albert_keras.runs.trained_data import RECORDS, Overlap
 
     overlap, scores = Overlap.of(evaluation.overlap), evaluation._asdict()

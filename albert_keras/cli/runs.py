@@ -24,7 +24,7 @@ def list_runs(
     Args:
       folder: Folder that contains runs.
     """
-    from albert_keras.runs.overview import find_runs
+    from albert_keras.reports.overview import find_runs
 
     found = find_runs(folder)
     header = ("run", "kind", "model", "step", "score", "time")
@@ -46,7 +46,7 @@ def report(run: Path):
     Args:
       run: Folder of a run.
     """
-    from albert_keras.runs.report.page import write_report
+    from albert_keras.reports.page import write_report
 
     path = write_report(run)
     return Output({"path": path}, [f"report: {path}"])

@@ -17,8 +17,8 @@ from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.row_predictor import RowPredictor
-from albert_keras.models.shape import HEADS
 from albert_keras.models.text_rows import Rows, TextRows
+from albert_keras.shape import HEADS
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
 from albert_keras.tasks.results import FinetuneResult

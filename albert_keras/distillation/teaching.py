@@ -11,7 +11,7 @@ from albert_keras.distillation.warm_start import check_layers, start_warm
 from albert_keras.formats.loading import encoder_digest
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.shape import HEADS
+from albert_keras.shape import HEADS
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.start import Start
 from data_pipeline.errors import InputError

@@ -8,9 +8,9 @@ from albert_keras.config import AlbertConfig
 from albert_keras.formats.loading import LoadReport
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.shape import POSITIONS, PROJECTION, TYPES
-from albert_keras.models.sharing import layer_plan
 from albert_keras.runs.tensors import weight_names
+from albert_keras.shape import POSITIONS, PROJECTION, TYPES
+from albert_keras.sharing import layer_plan
 from data_pipeline.errors import InputError
 
 _TABLES = ("bert/embeddings/word_embeddings", TYPES, POSITIONS)

@@ -8,8 +8,8 @@ from albert_keras.formats.model_weights import BERT_DEFAULTS, check_expressible
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
 from albert_keras.formats.vocabulary_writing import write_files
-from albert_keras.models.shape import encoder_shapes, head_shapes
 from albert_keras.runs.tensors import CheckpointTensors, is_training_state, write_tensors
+from albert_keras.shape import encoder_shapes, head_shapes
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import read_json

@@ -28,7 +28,7 @@ from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.sentence_transformers import check_name, embedding_of, encoder_folder
 from albert_keras.formats.tensor_table import Row, expand, read_by_table, write_by_table
 from albert_keras.formats.vocabulary_writing import write_files
-from albert_keras.models.shape import POOLER, PROJECTION, TYPES, encoder_shapes, head_shapes
+from albert_keras.shape import POOLER, PROJECTION, TYPES, encoder_shapes, head_shapes
 from data_pipeline.errors import InputError
 from data_pipeline.file_kinds import kind_error
 from data_pipeline.files import write_json

@@ -10,7 +10,7 @@ Source: `modeling_albert.py`, `modeling_bert.py`, `modeling_roberta.py` and
 from typing import NamedTuple
 
 from albert_keras.formats.tensor_table import Naming, Row
-from albert_keras.models.shape import POOLER, PROJECTION
+from albert_keras.shape import POOLER, PROJECTION
 
 _TORCH = Naming(".weight", ".bias", ".weight", ".bias", "transposed")
 _TYPES, _POSITIONS = "token_type_embeddings", "position_embeddings"

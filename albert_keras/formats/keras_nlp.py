@@ -21,7 +21,7 @@ from albert_keras.formats.model_weights import blank, check_expressible, without
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
 from albert_keras.formats.vocabulary import KERAS_NLP_FILE
-from albert_keras.models.shape import POOLER, PROJECTION, encoder_shapes
+from albert_keras.shape import POOLER, PROJECTION, encoder_shapes
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import reading_json

@@ -5,7 +5,7 @@ import json
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.shape import PROJECTION, TYPES
+from albert_keras.shape import PROJECTION, TYPES
 from data_pipeline.errors import InputError
 
 #: Defaults of BERT in google-research/bert and in transformers, for keys that may be missing.

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.extension import PER_PIECE, copied_positions, extend_rows
 from albert_keras.formats.loading import (
     ArrayTensors,
     LoadReport,
@@ -19,10 +20,9 @@ from albert_keras.formats.loading import (
     report_random,
 )
 from albert_keras.formats.tensor_table import read_reference_tensors
-from albert_keras.models.extension import PER_PIECE, copied_positions, extend_rows
-from albert_keras.models.shape import POSITIONS, heads_of
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import is_training_state
+from albert_keras.shape import POSITIONS, heads_of
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import segments_of_added

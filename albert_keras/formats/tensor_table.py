@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.shape import BLOCK, encoder_shapes, head_shapes
+from albert_keras.shape import BLOCK, encoder_shapes, head_shapes
 from data_pipeline.errors import InputError
 
 _BLOCK = "bert/encoder/transformer/group_{g}/inner_group_{k}"

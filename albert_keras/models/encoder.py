@@ -27,8 +27,8 @@ from albert_keras.layers.weights import NamedDense, StoredOnce, seed_of_model
 from albert_keras.models.encoder_inputs import checked_inputs
 from albert_keras.models.execution import Execution
 from albert_keras.models.presets import open_preset
-from albert_keras.models.shape import count_weights
-from albert_keras.models.sharing import layer_plan
+from albert_keras.shape import count_weights
+from albert_keras.sharing import layer_plan
 from data_pipeline.limits import check_memory
 
 _BYTES_PER_WEIGHT = 4  # variables are float32 in every precision

@@ -7,8 +7,8 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.models.shape import forward_flops
 from albert_keras.models.text_rows import Rows
+from albert_keras.shape import forward_flops
 from albert_keras.training.batches import batches_of
 from data_pipeline.reader.reader import read_ahead, training_numbers
 from data_pipeline.tokenizers.tokenization import Tokenizer

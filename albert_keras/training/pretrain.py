@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import keras
 
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.models.shape import model_line
 from albert_keras.optimization.config import AUTO_RULE
 from albert_keras.report import count_of, number_text
 from albert_keras.runs.curves import draw_curves
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.trained_data import RECORDS, check_overlap, save_digests
+from albert_keras.shape import model_line
 from albert_keras.training.build import should_skip_padding
 from albert_keras.training.cluster import barrier, noticing_lost_workers, num_workers
 from albert_keras.training.config import PretrainingConfig

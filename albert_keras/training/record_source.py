@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.shape import training_flops
 from albert_keras.runs.run_record import check_tokenizer, describe_records
+from albert_keras.shape import training_flops
 from albert_keras.training.batches import batches_of
 from albert_keras.training.config import TrainingConfig
 from data_pipeline.config import MaskingConfig

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.extension import extend_positions
+from albert_keras.formats.extension import extend_positions
 from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import should_skip_padding
 from albert_keras.training.config import PretrainingConfig, TrainingConfig

@@ -6,7 +6,7 @@ from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.formats.loading import LoadReport
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.shape import HEADS
+from albert_keras.shape import HEADS
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError, Mistake

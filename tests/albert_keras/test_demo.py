@@ -10,7 +10,7 @@ from albert_keras import demo as module
 from albert_keras.cli import main
 from albert_keras.config import AlbertConfig
 from albert_keras.demo_corpus import demo_documents
-from albert_keras.models.shape import count_weights
+from albert_keras.shape import count_weights
 from albert_keras.training.evaluate import Evaluation
 
 

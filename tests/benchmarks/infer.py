@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from albert_keras.models.shape import forward_flops
+from albert_keras.shape import forward_flops
 from tests.benchmarks import inferrers
 from tests.benchmarks.contest import (
     OURS,

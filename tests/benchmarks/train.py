@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from albert_keras.models.shape import training_flops
+from albert_keras.shape import training_flops
 from albert_keras.training.loop_config import COMPILED
 from tests.benchmarks import trainers
 from tests.benchmarks.contest import (

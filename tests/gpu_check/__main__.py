@@ -17,8 +17,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.machine.doctor import gpu_finding
-from albert_keras.models.shape import training_flops
 from albert_keras.report import table
+from albert_keras.shape import training_flops
 from albert_keras.training.loop_config import COMPILED
 from albert_keras.training.strategy import choose_precision, describe_devices
 from tests.benchmarks.contest import OURS, Work, hold_contest, measure_peaks

@@ -16,11 +16,11 @@ import jinja2
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import keras_file, read_export_record, versions
-from albert_keras.models.shape import model_line
 from albert_keras.report import bytes_text, number_text
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
 from albert_keras.serving.layout import check_model_name, size_of
 from albert_keras.serving.sample_texts import sample_texts
+from albert_keras.shape import model_line
 from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks.kinds import task_class
 from data_pipeline.errors import InputError

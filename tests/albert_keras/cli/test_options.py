@@ -35,7 +35,7 @@ LIBRARY = {
     "export": "albert_keras.serving.publish:export",
     "finetune": "albert_keras.tasks.finetune:finetune",
     "pretrain": "albert_keras.training.pretrain:pretrain",
-    "runs report": "albert_keras.runs.report.page:write_report",
+    "runs report": "albert_keras.reports.page:write_report",
     "serve-check": "albert_keras.serving.serve_check:serve_check",
     "server-kit": "albert_keras.serving.kit.server_kit:write_kit",
     "similar": "albert_keras.texts.similar:similar",

@@ -16,7 +16,7 @@ from albert_keras.distillation.student import (
 )
 from albert_keras.distillation.teaching import teacher_model
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.models.shape import HEADS
+from albert_keras.shape import HEADS
 from data_pipeline.reader.reader import evaluation_dataset
 from tests.albert_keras.checkpoint_tensors import assert_same
 from tests.albert_keras.loaded_weights import values_of

@@ -7,8 +7,8 @@ import numpy as np
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.shape import encoder_shapes, head_shapes
 from albert_keras.runs.tensors import weight_names
+from albert_keras.shape import encoder_shapes, head_shapes
 
 SMALL = {
     "vocab_size": 50,

@@ -9,7 +9,7 @@ from albert_keras.formats.loading import ArrayTensors, load_encoder
 from albert_keras.keras_versions import name_of
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.shape import count_weights, encoder_shapes
+from albert_keras.shape import count_weights, encoder_shapes
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.models.test_encoder import MASK, SMALL, features
 from tests.albert_keras.numpy_albert import masked_lm_logits

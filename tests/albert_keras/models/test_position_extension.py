@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.extension import copied_positions, extend_positions
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.extension import copied_positions, extend_positions
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.optimization.lamb import Lamb
 from albert_keras.optimization.muon import Muon

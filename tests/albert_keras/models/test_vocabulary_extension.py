@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from albert_keras.formats.extension import PER_PIECE, extend_rows
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.models.extension import PER_PIECE, extend_rows
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.training.start import ContinuedPretraining

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.models.shape import forward_flops, training_flops
+from albert_keras.shape import forward_flops, training_flops
 from albert_keras.training import peak
 
 #: V = 11, E = 3, H = 4, L = 2, I = 5.

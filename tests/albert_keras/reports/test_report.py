@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.runs.report.page import write_report
+from albert_keras.reports.page import write_report
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.results import read_results, save_results
 

@@ -11,13 +11,13 @@ from typing import Any
 import jinja2
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.shape import model_line
 from albert_keras.report import count_of
+from albert_keras.reports import tables
+from albert_keras.reports.overview import RunContent, RunSummary, read_run, summarize
 from albert_keras.runs.curves import PANELS, curves_of, dev_panels
 from albert_keras.runs.learned_context import context_verdict
-from albert_keras.runs.overview import RunContent, RunSummary, read_run, summarize
-from albert_keras.runs.report import tables
 from albert_keras.runs.trained_data import RECORDS, Overlap
+from albert_keras.shape import model_line
 from albert_keras.tasks.results import cautions, verdict_of
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_text

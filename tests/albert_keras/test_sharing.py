@@ -1,7 +1,7 @@
 import pytest
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.sharing import layer_plan
+from albert_keras.sharing import layer_plan
 
 
 def plan_of(layers, **changes):

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.runs.overview import find_runs, read_run, summarize
+from albert_keras.reports.overview import find_runs, read_run, summarize
 from data_pipeline.errors import InputError
 
 

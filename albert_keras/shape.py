@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.models.sharing import layer_plan
+from albert_keras.sharing import layer_plan
 
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
 POOLER = "bert/pooler/dense"
