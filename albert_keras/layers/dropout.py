@@ -31,19 +31,6 @@ class DropoutSeed(NamedTuple):
     row: tf.Tensor
     depth: tf.Tensor | None = None
 
-    @classmethod
-    def drawn(cls, seed, rows):
-        """Returns a seed of the next random number, for a training step of Keras.
-
-        Args:
-            seed: int. Of the model.
-            rows: int or int scalar Tensor. Rows of this replica's batch.
-        """
-        step = tf.random.uniform([], maxval=tf.int64.max, dtype=tf.int64, seed=seed)
-        context = tf.distribute.get_replica_context()
-        replica = 0 if context is None else context.replica_id_in_sync_group
-        return cls(step, tf.cast(replica, tf.int64) * tf.cast(rows, tf.int64))
-
     def of_sequences(self, count):
         """Returns the seed for a batch in which every row has become `count` sequences, int."""
         return self._replace(row=self.row * tf.cast(count, tf.int64))
@@ -51,6 +38,36 @@ class DropoutSeed(NamedTuple):
     def at_depth(self, depth):
         """Returns the seed for another use of a shared layer, int."""
         return self._replace(depth=tf.constant(depth, tf.int64))
+
+
+class DropoutSteps(tf.__internal__.tracking.AutoTrackable):
+    """Counts the calls of a model in training, each of which has masks of its own.
+
+    As an attribute of a model it is a part of its `tf.train.Checkpoint`, but not of its weights.
+    """
+
+    def __init__(self):
+        self._count = tf.Variable(
+            0,
+            trainable=False,
+            dtype=tf.int64,
+            name="dropout_steps",
+            # Each replica counts for itself, and all of them count the same.
+            synchronization=tf.VariableSynchronization.ON_READ,
+            aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+        )
+
+    def next_seed(self, rows):
+        """Returns the DropoutSeed of the next call.
+
+        Args:
+            rows: int or int scalar Tensor. Rows of this replica's batch.
+        """
+        self._count.assign_add(1)
+        context = tf.distribute.get_replica_context()
+        replica = 0 if context is None else context.replica_id_in_sync_group
+        first_row = tf.cast(replica, tf.int64) * tf.cast(rows, tf.int64)
+        return DropoutSeed(tf.convert_to_tensor(self._count), first_row)
 
 
 class Dropout(keras.layers.Layer):
@@ -63,8 +80,8 @@ class Dropout(keras.layers.Layer):
 
     Call arguments:
         inputs: float [B, ...].
-        dropout_seed: DropoutSeed or None. Makes the masks a pure function of the layer's seed and
-            of this. None takes the next numbers of TensorFlow's generator, as Keras does.
+        dropout_seed: DropoutSeed. The masks are a pure function of the layer's seed and of this;
+            needed in training only.
     """
 
     def __init__(self, rate, seed, **kwargs):
@@ -76,8 +93,6 @@ class Dropout(keras.layers.Layer):
     def call(self, inputs, dropout_seed=None, training=None):
         if not training or self.rate == 0:
             return inputs
-        if dropout_seed is None:
-            return tf.nn.dropout(inputs, self.rate, seed=self.seed)
         return _dropped(inputs, self._bits(tf.shape(inputs), dropout_seed), self.rate)
 
     def _bits(self, shape, dropout_seed):

@@ -19,7 +19,7 @@ from albert_keras.keras_versions import (
 )
 from albert_keras.layers.activations import ACTIVATIONS
 from albert_keras.layers.attention import SelfAttentionBlock
-from albert_keras.layers.dropout import DropoutSeed
+from albert_keras.layers.dropout import DropoutSeed, DropoutSteps
 from albert_keras.layers.embeddings import FactorizedEmbedding
 from albert_keras.layers.feed_forward import FeedForwardBlock
 from albert_keras.layers.kernels import inference
@@ -205,7 +205,7 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
             padding is skipped.
         return_attention: bool. Whether to return the attention probabilities.
         dropout_seed: DropoutSeed or None. Makes dropout a pure function of the model's seed and of
-            this seed, see `layers/dropout.py`. None draws one for each call.
+            this seed, see `layers/dropout.py`. None counts the calls in training.
         num_hidden_layers: int or None. Number of depths to run, at most the number in the
             configuration; None runs all. The result is the same as from a shallower encoder with
             the same weights.
@@ -251,6 +251,7 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
             )
         self.config, self.seed = config, (seed := seed_of_model(seed))
         self.recompute, self.skips_padding = recompute, skips_padding
+        self.dropout_steps = DropoutSteps()
         shared = {"seed": seed, "dtype": self.dtype_policy}
 
         # === Layers: one object for each name in the plan ===
@@ -293,7 +294,7 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
                 f"Received: {depth}."
             )
         if training and dropout_seed is None and self.has_dropout:
-            dropout_seed = DropoutSeed.drawn(self.seed, tf.shape(inputs["input_ids"])[0])
+            dropout_seed = self.dropout_steps.next_seed(tf.shape(inputs["input_ids"])[0])
         with inference(not training):
             blocks = self.blocks_at(depth)
             execution = Execution(

@@ -142,7 +142,8 @@ class AlbertForTask(ConfiguredModel, keras.Model):
     ) -> dict[str, Any]:
         """Returns the outputs for features: what the loss and exports read, such as "logits"."""
         if training and dropout_seed is None:
-            dropout_seed = DropoutSeed.drawn(self.seed, tf.shape(features["input_ids"])[0])
+            rows = tf.shape(features["input_ids"])[0]
+            dropout_seed = self.encoder.dropout_steps.next_seed(rows)
         with inference(not training):
             return self._outputs(with_input_mask(features), training, dropout_seed)
 

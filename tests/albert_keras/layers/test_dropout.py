@@ -1,10 +1,13 @@
 """Dropout drawn from seed, step and row is the same however a batch is split."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.config import AlbertConfig
 from albert_keras.layers.dropout import Dropout, DropoutSeed
+from albert_keras.models.text_classifiers import AlbertForClassification
 
 
 def draw(step, row, depth=0):
@@ -29,3 +32,25 @@ def test_another_step_depth_row_or_seed_drops_others():
         assert (dropout(inputs, other, training=True).numpy() != first).any()
     assert (Dropout(0.5, seed=2)(inputs, draw(5, 0), training=True).numpy() != first).any()
     np.testing.assert_array_equal(dropout(inputs, draw(5, 0), training=True), first)
+
+
+@pytest.mark.parametrize("jit_compile, recompute", [("kernels", True), ("step", False)])
+def test_masks_of_a_model_follow_the_seed_and_differ_in_each_step_of_each_fit(
+    jit_compile, recompute
+):
+    config = AlbertConfig.from_name("albert-tiny", vocab_size=50, hidden_dropout_prob=0.3)
+    features = {"input_ids": np.random.default_rng(0).integers(5, 50, (4, 8))}
+
+    def losses():
+        """Returns the losses of steps that change no weight."""
+        keras.utils.set_random_seed(7)
+        model = AlbertForClassification(config, labels=2, recompute=recompute)
+        found = []
+        for _ in range(2):
+            model.compile(keras.optimizers.SGD(0.0), jit_compile=jit_compile)
+            found += model.fit(features, np.array([0, 1, 0, 1]), epochs=2, verbose=0).history["loss"]
+        return found
+
+    found = losses()
+    assert len(set(found)) == 4
+    assert losses() == found
