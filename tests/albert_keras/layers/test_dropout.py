@@ -48,7 +48,9 @@ def test_masks_of_a_model_follow_the_seed_and_differ_in_each_step_of_each_fit(
         found = []
         for _ in range(2):
             model.compile(keras.optimizers.SGD(0.0), jit_compile=jit_compile)
-            found += model.fit(features, np.array([0, 1, 0, 1]), epochs=2, verbose=0).history["loss"]
+            found += model.fit(features, np.array([0, 1, 0, 1]), epochs=2, verbose=0).history[
+                "loss"
+            ]
         return found
 
     found = losses()
