@@ -21,6 +21,8 @@ FIRST_LINE, _LONGEST_SILENCE, _LONGEST_SILENCE_OF_A_TERMINAL = 1.5, 8, 2
 class LogLines(logging.StreamHandler):
     """Prints log records as lines, and the elapsed time if there has been none for a while.
 
+    The numbers of the mistakes of an error are the attribute `mistakes` of its record.
+
     Args:
         silence: float. Seconds without output after which the elapsed time is printed.
     """
@@ -37,12 +39,12 @@ class LogLines(logging.StreamHandler):
     def emit(self, record):
         if record.levelno != UPDATE:
             self._note()
-            with self.lock:
-                self._close_line()
-                super().emit(record)
+            super().emit(record)
 
     def format(self, record):
-        return printable(super().format(record))
+        text = super().format(record)
+        numbers = ", ".join(getattr(record, "mistakes", ()))
+        return printable(f"{text}\n{numbers}: see {DOCUMENT}" if numbers else text)
 
     def finish(self):
         """Stops the thread that prints the elapsed time."""
@@ -52,26 +54,10 @@ class LogLines(logging.StreamHandler):
     def quiet(self):
         """Stops what moves, which would disturb a question or a result."""
         self._finished.set()
-        self._close_line()
-
-    def print_error(self, text, mistakes=()):
-        """Prints the message of an error, and the numbers of its mistakes."""
-        self._close_line()
-        numbers = ", ".join(mistake.value for mistake in mistakes)
-        text = printable(text)
-        self._write(f"{text}\n{numbers}: see {DOCUMENT}\n" if numbers else f"{text}\n")
-
-    def _close_line(self):
-        """Erases a line that is overwritten; only a terminal has one."""
 
     def _note(self):
         """Notes that there is output now."""
         self._started = self._last = time.monotonic()
-
-    def _write(self, text):
-        with self.lock:
-            self.stream.write(text)
-            self.flush()
 
     def _watch(self):
         while not self._finished.wait(min(self._silence, FIRST_LINE) / 8):
@@ -80,10 +66,10 @@ class LogLines(logging.StreamHandler):
                 self._last = now
                 with self.lock:
                     if not self._finished.is_set():
-                        self._print_waiting(f"{now - self._started:.0f} s{done_now()}")
+                        self._print_waiting(f"... {now - self._started:.0f} s{done_now()}")
 
     def _print_waiting(self, text):
-        self._write(f"... {text}\n")
+        super().emit(logging.makeLogRecord({"msg": text, "levelname": "INFO"}))
 
 
 class TerminalLines(LogLines):
@@ -96,24 +82,28 @@ class TerminalLines(LogLines):
     def emit(self, record):
         state = getattr(record, "progress", None)
         if state is None:
+            self._close_line()
             super().emit(record)
         elif record.levelno == UPDATE and not self._finished.is_set():  # others are for log files
             self._note()
-            self._overwrite(f"{state.as_bar()}  memory {bytes_text(1e6 * peak_mb())}")
+            self._print_waiting(f"{state.as_bar()}  memory {bytes_text(1e6 * peak_mb())}")
+
+    def quiet(self):
+        super().quiet()
+        with self.lock:
+            self._close_line()
 
     def _print_waiting(self, text):
-        self._overwrite(f"... {text}")
-
-    def _overwrite(self, line):
         width = shutil.get_terminal_size().columns - 1
-        with self.lock:
-            self._write(f"\r{printable(line[:width])}{_CLEAR_LINE}")
-            self._is_open = True
+        self.stream.write(f"\r{printable(text[:width])}{_CLEAR_LINE}")
+        self.flush()
+        self._is_open = True
 
     def _close_line(self):
         if self._is_open:
             self._is_open = False
-            self._write(f"\r{_CLEAR_LINE}")
+            self.stream.write(f"\r{_CLEAR_LINE}")
+            self.flush()
 
 
 class JsonLines(LogLines):
@@ -124,24 +114,15 @@ class JsonLines(LogLines):
     numbers of an error, which docs/errors.md explains.
     """
 
-    def emit(self, record):
-        if record.levelno == UPDATE:
-            return
-        self._note()
-        values = {}
-        if (state := getattr(record, "progress", None)) is not None:
-            values["progress"] = state.as_dict()
-        if (report := getattr(record, "report", None)) is not None:
-            values["report"] = report
-        self._print(record.levelname.lower(), self.format(record), **values)
-
-    def print_error(self, text, mistakes=()):
-        self._print("error", text, mistakes=[mistake.value for mistake in mistakes])
-
-    def _print_waiting(self, text):
-        self._print("info", f"... {text}")
-
-    def _print(self, level, message, **values):
-        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        line = {"time": now, "level": level, "message": message, **values}
-        self._write(json.dumps(line, default=str) + "\n")
+    def format(self, record):
+        line = {
+            "time": datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "message": printable(record.getMessage()),
+        }
+        if hasattr(record, "progress"):
+            line["progress"] = record.progress.as_dict()
+        for name in ("report", "mistakes"):
+            if hasattr(record, name):
+                line[name] = getattr(record, name)
+        return json.dumps(line, default=str)

@@ -155,7 +155,8 @@ def report_error(error, debug):
     has_begun = _progress is not None
     if not has_begun:
         start()
-    _progress.print_error(text, mistakes)
+    numbers = {"mistakes": [mistake.value for mistake in mistakes]}
+    logging.getLogger("albert_keras").error("%s", text, extra=numbers)
     if not has_begun:
         finish()
     return code

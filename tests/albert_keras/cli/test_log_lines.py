@@ -62,9 +62,9 @@ def test_a_terminal_has_one_line_that_is_overwritten(logged, monkeypatch):
 
 
 def test_json_has_numbers(logged):
-    handler, logger, shown = logged(JsonLines, 5)
+    _, logger, shown = logged(JsonLines, 5)
     logger.warning("step %d", 3, extra={"report": {"step": 3, "loss": 1.5}})
-    handler.print_error("error: wrong")
+    logger.error("error: wrong")
     first, second, third = map(json.loads, shown().splitlines())
     assert first.pop("time").endswith("+00:00")
     state = {"action": "evaluating", "done": 1500, "total": 6000, "unit": "records"}
