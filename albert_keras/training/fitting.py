@@ -22,7 +22,6 @@ from albert_keras.training.peak import measure_peak
 from albert_keras.training.reports import Report
 from albert_keras.training.run_callbacks import Progress, RunCallbacks
 from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
-from albert_keras.training.stage_plan import StagePlan
 from albert_keras.training.time_budget import FollowBudget
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
@@ -148,7 +147,6 @@ class SingleStage:
 
     def __init__(self, context: RunContext):
         self._source = context.source
-        self.plan = StagePlan.of_one(context.training.steps)
 
     @property
     def failure(self) -> Exception | None:
@@ -205,8 +203,7 @@ def fit(
     run, model, progress = context.run, context.training_step, context.progress
     stages = SingleStage(context) if stages is None else stages
     stages.resume(context)
-    budget = _follow_budget(context, stages.plan, clock)
-    progress.last_step = _last_step(context, budget)
+    budget = _follow_budget(context, clock)
     if max_steps is not None:
         progress.limit = progress.first_step + max_steps
     if progress.step >= progress.end:
@@ -218,7 +215,7 @@ def fit(
     diverged = StopWhenDiverged(
         run.path, progress, stages.numbers, skipped_before, context.is_chief
     )
-    first: list = [_report(context, stages.plan, budget)]
+    first: list = [_report(context)]
     last: list = [diverged, saving]
     if scores is not None:
         first.append(scores)
@@ -243,7 +240,7 @@ def fit(
 
 def _fit_stages(context, stages, run_callbacks, has_budget):
     """Calls the `fit` of Keras for each stage that has steps left, until something ends the run."""
-    progress, plan = context.progress, stages.plan
+    progress, plan = context.progress, context.progress.plan
     for number in range(plan.number_at(progress.step), len(plan)):
         if plan.ends[number] <= progress.step:  # changed settings may leave no step
             continue
@@ -261,7 +258,7 @@ def _fit_stages(context, stages, run_callbacks, has_budget):
             return
 
 
-def _report(context, plan, budget):
+def _report(context):
     training, writes = context.training, context.is_chief
     return Report(
         context.run.path,
@@ -269,13 +266,11 @@ def _report(context, plan, budget):
         context.progress,
         peak_flops=_peak_flops(context.strategy, training) if writes else None,
         writes=writes,
-        plan=plan,
-        budget=budget,
     )
 
 
 def _save_checkpoints(context, scores, stages, budget):
-    progress, model, plan = context.progress, context.training_step, stages.plan
+    progress, model, plan = context.progress, context.training_step, context.progress.plan
 
     def save(step):
         if not context.is_chief:  # all workers have the same values
@@ -321,29 +316,19 @@ def _out_of_memory(strategy, training):
     )
 
 
-def _follow_budget(context, plan, clock):
-    training = context.training
-    if training.time_budget is None:
+def _follow_budget(context, clock):
+    if context.training.time_budget is None:
         return None
     budget = FollowBudget(
-        parse_duration(training.time_budget),
+        parse_duration(context.training.time_budget),
         context.training_step.optimizer.schedule,
         context.progress,
         # All workers use the clock of the first one.
         clock=lambda: broadcast(context.strategy, int(clock() * 1e6)) / 1e6,
-        plan=plan,
     )
     if "budget" in context.state:
         budget.restore(context.state["budget"])
     return budget
-
-
-def _last_step(context, budget):
-    """Returns the step that ends the run, as far as is known now."""
-    if budget is None:
-        return context.training.steps
-    first_step = context.first_step
-    return first_step if first_step and budget.is_over else budget.last_step
 
 
 def _score(scores, progress, is_in_last_stage):

@@ -12,8 +12,6 @@ import tensorflow as tf
 
 from albert_keras.runs.log_file import append_to_log, keep_log_until, read_log
 from albert_keras.training.run_callbacks import Progress
-from albert_keras.training.stage_plan import StagePlan
-from albert_keras.training.time_budget import FollowBudget
 from data_pipeline.progress import UPDATE, State, format_duration, log_state
 
 logger = logging.getLogger(__name__)
@@ -57,16 +55,12 @@ class Report(keras.callbacks.Callback):
         progress: Progress,
         peak_flops: float | None = None,  # of all replicas together, in operations per second
         writes: bool = True,  # if not, only resets the metrics at the same steps as the others
-        plan: StagePlan | None = None,  # of the run; None for a single stage
-        budget: FollowBudget | None = None,  # whose time is shown instead of steps
     ):
         super().__init__()
-        self._budget = budget
         self.folder, self.every, self.writes = Path(folder), every, writes
         self.progress = progress
         self.positions_per_step = self.flops_per_step = 0  # see `begin_stage`
         self.peak_flops = peak_flops
-        self._plan = plan if plan is not None and len(plan) > 1 else None
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
         """Begins to report a stage, whose steps differ from those before.
@@ -91,10 +85,9 @@ class Report(keras.callbacks.Callback):
         self._shown = self._reported = self._rates_start.seconds
 
     def on_train_batch_end(self, batch, logs=None):
-        before = self.progress.before
-        is_due = self.progress.is_at(self.every)
-        if self._plan is not None:
-            is_due |= self.progress.step >= self._plan.ends[self._plan.number_at(before)]
+        progress, plan = self.progress, self.progress.plan
+        ends_stage = progress.step >= plan.ends[plan.number_at(progress.before)]
+        is_due = progress.is_at(self.every) or ends_stage
         if self.writes:
             self._update(logs if is_due else None)
         if is_due:
@@ -105,37 +98,31 @@ class Report(keras.callbacks.Callback):
             self._tensorboard.close()
 
     def _update(self, logs):
-        now, position = self._moment(), self._position()
+        now = self._moment()
         is_first = self._stage_start is None
         if is_first:
             self._stage_start = now
+        state = self._state(now)
         is_shown = logger.isEnabledFor(UPDATE)
         if logs is not None:
-            self._report({name: float(value) for name, value in logs.items()}, now, position)
+            self._report({name: float(value) for name, value in logs.items()}, now, state)
         elif is_first:
             seconds = format_duration(now.seconds - self._reported)
-            logger.info("step %s done after %s, the graph is built", position, seconds)
+            logger.info("%s done after %s, the graph is built", state.text, seconds)
         elif now.seconds > self._shown + (_BETWEEN_UPDATES if is_shown else _BETWEEN_LINES):
-            log_state(logger, UPDATE if is_shown else logging.INFO, self._state(now, position))
+            text = f"{state.text}  ETA {_duration(state.eta)}"
+            log_state(logger, UPDATE if is_shown else logging.INFO, state._replace(text=text))
         else:
             return
         self._shown = now.seconds
         if logs is not None or is_first:
             self._rates_start = now
 
-    def _position(self):
-        """Returns how much of the run is done: of its steps, or of its time if that ends it."""
-        step = self.progress.step
-        if self._budget is None:
-            return f"{step:,}/{self.progress.last_step:,}"
-        used, seconds = map(format_duration, (self._budget.seconds_used, self._budget.seconds))
-        return f"{step:,}, {used} of {seconds}"
-
-    def _report(self, values, now, position):
-        tokens = values.pop("tokens")
+    def _report(self, values, now, state):
+        tokens, plan = values.pop("tokens"), self.progress.plan
         line = {"step": now.step}
-        if self._plan is not None:
-            line["stage"] = self._plan.number_at(now.step - 1) + 1
+        if len(plan) > 1:
+            line["stage"] = plan.number_at(now.step - 1) + 1
         line |= self._metrics(values) | self._rates(tokens, now)
         append_to_log(self.folder, json.dumps(line, allow_nan=False) + "\n")
         with self._tensorboard.as_default():
@@ -144,9 +131,8 @@ class Report(keras.callbacks.Callback):
                     tf.summary.scalar(name, value, step=now.step)
         self.progress.line = line
         self._interval_start, self._reported = now.step, now.seconds
-        seconds = self._eta(now)
-        text = f"step {position}  {_on_screen(line)}  ETA {_duration(seconds)}"
-        logger.info("%s", text, extra={"report": line | {"eta_seconds": seconds}})
+        text = f"{state.text}  {_on_screen(line)}  ETA {_duration(state.eta)}"
+        logger.info("%s", text, extra={"report": line | {"eta_seconds": state.eta}})
 
     def _metrics(self, values):
         """Returns the values of a line that do not depend on the clock."""
@@ -182,29 +168,25 @@ class Report(keras.callbacks.Callback):
     def _moment(self):
         return _Moment(self.progress.step, time.monotonic(), self.model.waited)
 
-    def _state(self, now, position):
-        seconds = self._eta(now)
-        text = f"step {position}  ETA {_duration(seconds)}"
-        if self._budget is not None:
-            done = round(self._budget.seconds_used), round(self._budget.seconds)
-            return State(text, "training", *done, "seconds", 1.0, seconds)
-        pace, last_step = self._seconds_per_step(now), self.progress.last_step
-        rate = 1 / pace if pace else 0.0
-        return State(text, "training", now.step, last_step, "steps", rate, seconds)
+    def _state(self, now):
+        """Returns how much of the run is done: of its time if that ends it, else of its steps.
 
-    def _eta(self, now):
-        """Returns the remaining seconds; None if they are unknown."""
-        if self._budget is not None:
-            return max(self._budget.seconds - self._budget.seconds_used, 0.0)
-        pace, steps = self._seconds_per_step(now), self.progress.last_step - now.step
-        if self._plan is not None:
-            steps = self._plan.steps_ahead(now.step)
-        return None if pace is None else pace * steps
-
-    def _seconds_per_step(self, now):
-        """Returns the mean over the stage so far, scorings and saves included."""
+        The time of the steps that remain follows from the mean over the stage so far, scorings and
+        saves included; it is None after the first execution.
+        """
+        progress, total = self.progress, self.progress.seconds
+        if total is not None:
+            used = progress.seconds_used
+            text = f"step {now.step:,}, {format_duration(used)} of {format_duration(total)}"
+            left = max(total - used, 0.0)
+            return State(text, "training", round(used), round(total), "seconds", 1.0, left)
+        text = f"step {now.step:,}/{progress.last_step:,}"
         steps = now.step - self._stage_start.step
-        return (now.seconds - self._stage_start.seconds) / steps if steps else None
+        seconds = now.seconds - self._stage_start.seconds
+        rate, left = 0.0, None
+        if steps and seconds:
+            rate, left = steps / seconds, progress.plan.steps_ahead(now.step) * seconds / steps
+        return State(text, "training", now.step, progress.last_step, "steps", rate, left)
 
 
 class _Moment(NamedTuple):

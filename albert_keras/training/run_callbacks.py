@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from albert_keras.training.stage_plan import StagePlan
 from data_pipeline.errors import InputError
 
 #: Callbacks of Keras that cannot work in a run, and what takes their place.
@@ -28,7 +29,9 @@ class Progress:
 
     Attributes:
         first_step: int. Steps done before this process.
-        last_step: int. The step that ends the run; callbacks may change it during training.
+        plan: StagePlan. The steps of each stage, a single one unless `Stages` have another plan.
+        seconds: float or None. The time that the run may take; None if its steps end it.
+        seconds_used: float. The time that was used until the newest step, if it is limited.
         limit: int or float. The step that ends this call, though the run may have more.
         step: int. Steps done; several, if one execution makes several steps, since `before`.
         save_soon: bool. Whether a callback asks for a checkpoint at the end of this execution.
@@ -41,7 +44,9 @@ class Progress:
 
     def __init__(self, first_step: int, last_step: int):
         self.first_step = self.before = self.step = first_step
-        self.last_step = last_step
+        self.plan = StagePlan.of_one(last_step)
+        self.seconds: float | None = None
+        self.seconds_used = 0.0
         self.limit = math.inf
         self.save_soon = self.stop_soon = False
         self.is_stopping = self.stage_is_over = False
@@ -51,6 +56,15 @@ class Progress:
     def reach(self, step: int):
         """Notes that an execution has ended with a step."""
         self.before, self.step = self.step, step
+
+    @property
+    def last_step(self) -> int:
+        """int. The step that ends the run; callbacks may change it during training."""
+        return self.plan.ends[-1]
+
+    @last_step.setter
+    def last_step(self, step: int):
+        self.plan.ends[-1] = step
 
     @property
     def end(self):

@@ -159,6 +159,7 @@ class Stages:
 
     def resume(self, context: RunContext):
         """Continues with the stages that a checkpoint describes; a new run has none."""
+        context.progress.plan = self.plan
         ends = context.state.get("stages", {}).get("ends", ())
         if context.first_step:
             self.plan.resume(context.first_step, ends, context.training.time_budget is not None)

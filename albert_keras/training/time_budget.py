@@ -4,12 +4,12 @@ import logging
 import math
 import time
 from collections import deque
+from collections.abc import Callable
 
 import keras
 
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 from albert_keras.training.run_callbacks import Progress
-from albert_keras.training.stage_plan import StagePlan
 
 logger = logging.getLogger(__name__)
 
@@ -33,39 +33,32 @@ class FollowBudget(keras.callbacks.Callback):
     It must be the last callback: those before it learn of the last step one execution ahead, so
     that they save and report there. Give `fit` more steps than will ever be done.
 
+    Args:
+        seconds: The time that the run may take in all its parts.
+        schedule: Created with `adjustable=True`.
+        progress: The ends of its plan follow the clock.
+        clock: Function that returns seconds.
+
     Attributes:
-        seconds: float. The time that the run may take in all its parts.
-        last_step: int. The end of the last stage; not before it is known that it must end.
         num_steps: int. Steps of the whole run at its mean speed so far.
     """
 
     def __init__(
         self,
         seconds: float,
-        schedule: WarmupPolynomialDecay,  # created with `adjustable=True`
-        progress: Progress,  # its `last_step` follows the clock
-        clock=time.monotonic,
-        plan: StagePlan | None = None,  # its ends follow the clock; None for a single stage
+        schedule: WarmupPolynomialDecay,
+        progress: Progress,
+        clock: Callable[[], float] = time.monotonic,
     ):
         super().__init__()
-        self.seconds, self.schedule, self.progress = float(seconds), schedule, progress
-        self.margin = min(_MARGIN_FRACTION * self.seconds, _LONGEST_MARGIN)
+        progress.seconds = float(seconds)
+        self.schedule, self.progress = schedule, progress
+        self.usable = progress.seconds - min(_MARGIN_FRACTION * seconds, _LONGEST_MARGIN)
         self.num_steps = schedule.num_steps
-        self._plan = plan or StagePlan.of_one(schedule.num_steps)
-        self._clock, self._used_before = clock, 0.0
-        self._started: float | None = None  # seconds at the start of `fit`
-        self._now = 0.0  # seconds after the newest step
+        self._clock = clock
+        self._now = 0.0  # what the clock said after the newest step
         self._durations: deque[float] = deque(maxlen=_RECENT)  # of executions of this stage
         self._is_ending = self._has_warned = False  # whether the next execution ends the stage
-
-    @property
-    def last_step(self) -> int:
-        return self._plan.ends[-1]
-
-    @property
-    def seconds_used(self) -> float:
-        """The seconds that were used until the newest step; several workers may read them."""
-        return self._used_before + (0.0 if self._started is None else self._now - self._started)
 
     def state(self):
         """Returns what `restore` needs: dict of `seconds_used`; and `num_steps`, for reports.
@@ -75,19 +68,20 @@ class FollowBudget(keras.callbacks.Callback):
         as long as the step before.
         """
         last = self._durations[-1] if self._durations else 0.0
-        return {"seconds_used": self.seconds_used + last, "num_steps": self.num_steps}
+        return {"seconds_used": self.progress.seconds_used + last, "num_steps": self.num_steps}
 
     def restore(self, state):
-        """Continues the budget of an interrupted run from the `state` saved with `first_step`."""
-        self._used_before = float(state["seconds_used"])
-        first_step = self.progress.first_step
-        if not self.is_over and self.last_step <= first_step:  # the budget was enlarged
-            self._plan.move(len(self._plan) - 1, first_step + 1)
+        """Continues the budget of an interrupted run from the `state` saved with `first_step`.
 
-    @property
-    def is_over(self) -> bool:
-        """Whether a restored run has no time for one more step."""
-        return self._left(len(self._plan) - 1) * self.progress.first_step < self._used_before
+        The run is at its end if there is no time for one more step; a budget that was enlarged
+        gives it more.
+        """
+        progress = self.progress
+        used = progress.seconds_used = float(state["seconds_used"])
+        if (self.usable - used) * progress.first_step < used:
+            progress.last_step = progress.first_step
+        elif progress.last_step <= progress.first_step:
+            progress.last_step = progress.first_step + 1
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
         """Forgets the speed of the stage before."""
@@ -95,38 +89,36 @@ class FollowBudget(keras.callbacks.Callback):
         self._is_ending = False
 
     def on_train_begin(self, logs=None):
-        self._started = self._now = self._clock()
+        self._now = self._clock()
         self._tell()
 
     def on_train_batch_end(self, batch, logs=None):
-        previous, step = self.progress.before, self.progress.step
-        stride = step - previous
-        before, self._now = self._now, self._clock()
-        self._durations.append(self._now - before)
-        number = self._plan.number_at(previous)
+        progress, plan = self.progress, self.progress.plan
+        stride, number = progress.step - progress.before, plan.number_at(progress.before)
+        now = self._clock()
+        self._durations.append(now - self._now)
+        progress.seconds_used += now - self._now
+        self._now = now
         if self._is_ending:  # `fit` continues with the next stage
-            if number == len(self._plan) - 1:
-                logger.info("the time budget ends the run at step %d", step)
-            self.progress.stage_is_over = True
+            if number == len(plan) - 1:
+                logger.info("the time budget ends the run at step %d", progress.step)
+            progress.stage_is_over = True
             return
         # The first execution of a stage builds the graph: alone, it is no speed.
         needed = min(self._durations) * min(len(self._durations), 2)
-        self._is_ending = self._left(number) < needed
-        end = step + stride * (1 if self._is_ending else 2)
-        if self._is_ending or self._plan.ends[number] < end:
-            self._plan.move(number, end)
+        left = plan.time_share(number) * self.usable - progress.seconds_used
+        self._is_ending = left < needed
+        end = progress.step + stride * (1 if self._is_ending else 2)
+        if self._is_ending or plan.ends[number] < end:
+            plan.move(number, end)
         self._tell()
 
-    def _left(self, number):
-        """Returns the seconds until a stage must end."""
-        return self._plan.time_share(number) * (self.seconds - self.margin) - self.seconds_used
-
     def _tell(self):
-        """Tells the schedule and the other callbacks how many steps are expected."""
-        step, self.progress.last_step = self.progress.step, self.last_step
-        share = self.seconds_used / (self.seconds - self.margin)
-        if self._is_ending and self._plan.number_at(step) == len(self._plan) - 1:
-            self.num_steps = self.last_step
+        """Tells the schedule how many steps are expected."""
+        progress, plan = self.progress, self.progress.plan
+        step, share = progress.step, progress.seconds_used / self.usable
+        if self._is_ending and plan.number_at(step) == len(plan) - 1:
+            self.num_steps = progress.last_step
         elif step and share > 0:
             self.num_steps = max(math.ceil(step / share), step + 1)
         shortest = self.schedule.warmup_end

@@ -41,12 +41,7 @@ class Fit:
 
     def begin(self, folder, every=4, first_step=0, last_step=12, flops_per_step=0, **others):
         self.progress = Progress(first_step, last_step)
-        self.report = Report(
-            folder=folder,
-            every=every,
-            progress=self.progress,
-            **others,
-        )
+        self.report = Report(folder, every, self.progress, **others)
         self.report.set_model(self)
         self.report.begin_stage(100, flops_per_step)
         self.report.on_train_begin()
@@ -149,10 +144,10 @@ def test_the_screen_shows_one_line_per_report(fit, tmp_path, screen, monkeypatch
 
 
 def test_time_is_shown_where_it_ends_the_run(fit, tmp_path, screen):
-    budget = SimpleNamespace(seconds=28_800.0, seconds_used=0.0)
-    fit.begin(tmp_path, every=2000, last_step=4987, budget=budget)
+    fit.begin(tmp_path, every=2000, last_step=4987)
+    fit.progress.seconds = 28_800.0
     fit.run(1, seconds=30)
-    budget.seconds_used = 4320.0
+    fit.progress.seconds_used = 4320.0
     fit.run(1999).end()
     assert screen.messages[-1].startswith("step 2,000, 1 h 12 min of 8 h 0 min  loss ")
     assert screen.messages[-1].endswith("  ETA 6 h 48 min")
@@ -168,7 +163,7 @@ def test_after_a_twentieth_of_the_run_the_time_left_is_right_within_a_tenth(
     for step in range(2, 2001):
         fit.run(1, seconds=seconds)
         if step % 50 in (0, 10) and step > 50:
-            state = fit.report._state(fit.report._moment(), "")
+            state = fit.report._state(fit.report._moment())
             told.append((fit.now, state.eta))
         if step % 50 == 0:
             fit.now += pause  # a checkpoint is saved and scored
@@ -225,8 +220,8 @@ def test_a_damaged_line_is_reported_and_left_out(tmp_path, caplog):
 
 
 def test_a_stage_ends_with_a_report_and_the_next_has_its_own_rates(fit, tmp_path, screen):
-    plan = StagePlan([0.4, 0.6], [6, 12], [50, 200])
-    fit.begin(tmp_path, flops_per_step=50, peak_flops=1000, plan=plan)
+    fit.begin(tmp_path, flops_per_step=50, peak_flops=1000)
+    fit.progress.plan = StagePlan([0.4, 0.6], [6, 12], [50, 200])
     fit.run(6)
     assert "step 6/12" in screen.messages[-1] and "ETA 24 s" in screen.messages[-1]
     fit.report.begin_stage(positions_per_step=400, flops_per_step=200)
