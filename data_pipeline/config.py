@@ -31,10 +31,11 @@ class MaskingConfig(Settings):
         3, "Largest number of words masked together, N; p(n) is proportional to 1/n.", ge=1, le=10
     )
     favor_shorter_ngram: bool = setting(True, "False reverses the distribution of n.")
-    word_start: Literal["unicode", "reference"] = setting(
+    word_start: Literal["unicode", "reference", "piece"] = setting(
         "unicode",
         "How starts of words are recognized: unicode is correct for all scripts, "
-        "reference is the rule of google-research/albert, for a-z only.",
+        "reference is the rule of google-research/albert, for a-z only, and with piece "
+        "every piece is a word, as in the first BERT.",
     )
     random_pieces: Literal["ordinary", "all"] = setting(
         "ordinary",

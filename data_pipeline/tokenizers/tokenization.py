@@ -254,17 +254,20 @@ class Tokenizer:
                 word, so both rules agree. "unicode": pieces of letters continue a word in every
                 script, except Chinese and Japanese, where each piece is a word. "reference": the
                 rule of the original, where only pieces of a-z continue a word, so that other
-                scripts have no words.
+                scripts have no words. "piece": every piece, also of WordPiece, is a word.
 
         Returns:
-            bool array [V]. The same under both rules for pieces of plain English.
+            bool array [V]. The same under the first two rules for pieces of plain English.
 
         Source:
             `_is_start_piece_sp` and `_is_start_piece_bert` in google-research/albert,
             `create_pretraining_data.py`. The unicode rule is ours; see google-research/albert#161.
         """
+        if rule == "piece":
+            return np.ones(self.vocab_size, bool)
         if rule not in RULES:
-            raise ValueError(f"`rule` must be one of {sorted(RULES)}. Received: rule={rule!r}.")
+            rules = sorted([*RULES, "piece"])
+            raise ValueError(f"`rule` must be one of {rules}. Received: rule={rule!r}.")
         return self.model.word_starts(rule)
 
 

@@ -102,6 +102,7 @@ def test_where_words_start(tiny_tokenizer):
     tokenizer.model.vocabulary[-len(kinds) :] = kinds
     starts = (tokenizer.word_starts(rule)[-len(kinds) :].tolist() for rule in RULES)
     assert dict(zip(kinds, zip(*starts, strict=True), strict=True)) == kinds
+    assert tokenizer.word_starts("piece").all()
 
 
 # Files
