@@ -123,6 +123,17 @@ def test_a_study_runs_from_text_to_a_table_and_uses_again_what_is_finished(
     assert (out / "report.md").read_text(encoding="utf-8") in shown
 
 
+@pytest.mark.slow
+def test_the_runs_of_a_study_are_timed_in_turn(tmp_path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(FOLDER)
+    times = script("times")
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(MICRO))
+    times.main([f"{tmp_path}/mine.yaml", "--runs", "SOP", "none", "--rounds", "2"])
+    rows = [line.split("|")[1:-1] for line in capsys.readouterr().out.splitlines()]
+    assert [cell.strip() for cell in rows[2]][::5] == ["SOP", "1.00"]
+    assert rows[2][3].strip() == "4" and int(rows[3][3]) >= 1 and len(rows) == 4
+
+
 def test_the_states_of_all_layers_are_measured(tiny_run, tmp_path, capsys):
     layers, path = script("layers"), tmp_path / "texts.txt"
     path.write_text("The old ferry left the harbour.\n\nSeven geese crossed the lake.\n")
