@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
@@ -131,7 +132,8 @@ def dry_run(
         log = read_log(run.path)
         batches = evaluation_dataset(scored, min(_SCORED, len(scored))).take(1)
         with scored.failures_named():
-            held_out_loss = score(build_scorer(run.load_model(), run), batches)["loss"]
+            trained = open_weights(run.path).build()
+            held_out_loss = score(build_scorer(trained, run), batches)["loss"]
         export(run.path, folder / "saved_models" / "trial")
         checkpoint = run.checkpoints.folder(run.checkpoints.latest())
         checkpoint_bytes = sum(file.stat().st_size for file in checkpoint.iterdir())

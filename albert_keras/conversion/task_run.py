@@ -11,7 +11,6 @@ from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
@@ -174,5 +173,6 @@ def write_task_run(model: OpenedModel, tokenizer: Tokenizer, task: TaskConfig, f
     run.write()
     # It has a score, so that this only checkpoint is also the best one.
     run.checkpoints.save(0, model.arrays, score=0.0)
-    if build_task(task).kind == "spans_or_none":
-        save_tuned(run, _NULL_THRESHOLD)
+    built = build_task(task)
+    thresholds = _NULL_THRESHOLD if built.kind == "spans_or_none" else None
+    run.save_model(built.build_model(model.albert_config, tokenizer, thresholds, dtype="float32"))

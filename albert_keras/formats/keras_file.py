@@ -1,7 +1,6 @@
 """Reads the `.keras` files of this package, without running anything that a file names."""
 
 import contextlib
-import importlib
 import json
 import zipfile
 import zlib
@@ -14,16 +13,11 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.hdf5_file import open_hdf5
 from albert_keras.formats.loading import ArrayTensors
-from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.encoder_with_head import AlbertForTask
-from albert_keras.models.preprocessor import restored_tokenizer
-from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.model_record import ModelRecord
 from data_pipeline.errors import InputError
 from data_pipeline.limits import check_memory, check_regular_file, parse_json
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-#: Models that a `.keras` file may contain.
-_MODELS = (AlbertEncoder, AlbertForPretraining, AlbertForTask)
 _WEIGHTS = "model.weights.h5"
 #: The group of that file with all weights of ours, each by its name with "." for "/".
 _OWN_WEIGHTS = "vars"
@@ -54,25 +48,21 @@ class KerasFile:
             with _open_archive(path) as archive:
                 content = parse_json(archive.read("config.json"))
             content.pop("compile_config", None)  # not loaded
-            name, self._settings = content["class_name"], content["config"]
-            shape = self._settings.get("config")
-            importlib.import_module("albert_keras.saving")
-            model = keras.saving.get_registered_object(content["registered_name"])
-            num_classes = json.dumps(content).count('"class_name"')
+            name, num_classes = content["class_name"], json.dumps(content).count('"class_name"')
         except InputError:
             raise
         except (*_DAMAGED, LookupError, TypeError, AttributeError) as e:
             raise InputError(f"`{path}` must be a `.keras` model. Received: {e!r}.") from e
-        ours = isinstance(model, type) and issubclass(model, _MODELS) and model.__name__ == name
-        if not ours or num_classes != 1 or not isinstance(shape, dict):
+        if num_classes != 1:
             raise InputError(f"`{path}` must contain a model of albert_keras. Received: {name}.")
-        self.albert_config = AlbertConfig.from_dict(shape)
+        self.record = ModelRecord.of_json(content, path)
+        self.albert_config = AlbertConfig.from_dict(self.record.config["config"])
 
     def tokenizer(self) -> Tokenizer | None:
         """Reads the tokenizer of the preprocessor; None if there is none, InputError if damaged."""
-        preprocessor = self._settings.get("preprocessor")
+        preprocessor = self.record.preprocessor
         try:
-            return preprocessor and restored_tokenizer(dict(preprocessor["tokenizer"]))
+            return preprocessor and Tokenizer.from_config(preprocessor["tokenizer"])
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"The tokenizer of `{self.path}` is damaged: {error!r}.") from error
 

@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 
 def open_weights(
-    path: str | Path | Place | None = None,
+    path: str | Path | Place | OpenedModel | None = None,
     step: int | str | None = None,
     albert_config: str | Path | AlbertConfig | None = None,
     tokenizer: str | Path | Tokenizer | None = None,
@@ -57,7 +57,8 @@ def open_weights(
             without `.index`, and `module/` before all names); an export or one of its versions;
             the name of a shipped model or, as `hf://OWNER/NAME[@REVISION]`, of one of the hub of
             Hugging Face, which is downloaded; a `.keras` file of this package; a folder of Hugging
-            Face, of google-research/bert or of KerasNLP. None or "random" for random weights.
+            Face, of google-research/bert or of KerasNLP. None or "random" for random weights. An
+            OpenedModel is returned as it is.
         step: int, "best" or None. Checkpoint of a run; None means the newest valid one, and of a
             fine-tuned run the best one.
         albert_config: A JSON file or a name such as "albert-base". None takes the one stored beside
@@ -75,7 +76,10 @@ def open_weights(
     Example:
         model = open_weights("albert-mini-en")
         model.kind, model.albert_config.hidden_size, model.tokenizer.encode("The ship sailed.")
+        model.build()  # the Keras model
     """
+    if isinstance(path, OpenedModel):
+        return path
     place = None if path is None or str(path) == "random" else detect(path)
     name = "random" if place is None else str(place)
     if step is not None and (place is None or place.kind not in ("run", "fine-tuning")):

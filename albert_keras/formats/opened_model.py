@@ -20,8 +20,9 @@ from albert_keras.formats.loading import (
     report_random,
 )
 from albert_keras.formats.tensor_table import read_reference_tensors
+from albert_keras.runs.model_record import ModelRecord, with_changes
 from albert_keras.runs.run import Run
-from albert_keras.runs.tensors import is_training_state
+from albert_keras.runs.tensors import assign_all, is_training_state, weight_names
 from albert_keras.shape import POSITIONS, heads_of
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -44,6 +45,7 @@ class OpenedModel:
         place: Path or None. Where it was found: the run, also the best one of a fine-tuning; the
             version of an export; the prefix of a checkpoint; otherwise `path`.
         run: Run or None. The run, if it is one.
+        record: ModelRecord or None. Class and settings of the model, with which it is built.
         task: dict or None. Settings of the task it was fine-tuned for, as `TaskConfig` takes them.
         labels: tuple of str. Names of the classes, if another library stored them.
         sequence_length: int or None. Tokens per sequence in training, if it is known.
@@ -66,6 +68,8 @@ class OpenedModel:
     _open: Callable | None = field(repr=False, compare=False, default=None)
     place: Path | None = None
     run: Run | None = field(repr=False, compare=False, default=None)
+    record: ModelRecord | None = field(repr=False, compare=False, default=None)
+    _keras_file: Any = field(repr=False, compare=False, default=None)
     task: dict[str, Any] | None = None
     labels: tuple[str, ...] = ()
     sequence_length: int | None = None
@@ -150,6 +154,36 @@ class OpenedModel:
         if self._open is None:
             return report_random(model)
         return load_encoder(self._open(), model, str(self), with_head, heads)
+
+    def build(self, dtype: str | None = None, sequence_length: int | None = None) -> Any:
+        """Builds the model that is stored here, of its class, with its head and preprocessor.
+
+        Call it in the scope of a strategy if the model is to run under one.
+
+        Args:
+            dtype: str or None. The precision; None is that of the stored model.
+            sequence_length: int or None. Tokens to which longer texts are truncated; None likewise.
+
+        Returns:
+            A Keras model with all its weights, not compiled.
+
+        Raises:
+            InputError: If only weights are stored here, or they are damaged; or if the model has
+                fewer positions than `sequence_length`.
+        """
+        if self.record is None:
+            raise InputError(
+                f"`{self.path}` has weights alone, without the class and the settings of a model. "
+                "Give it to `from_preset` of a class, such as `AlbertForClassification`."
+            )
+        if self._keras_file is not None:
+            return with_changes(self._keras_file.load(), dtype, sequence_length)
+        config = self.record.changed(dtype, sequence_length).config
+        if self.record.preprocessor is not None:
+            config["preprocessor"] = config["preprocessor"] | {"tokenizer": self.tokenizer}
+        model = self.record.model_class.from_config(config)
+        assign_all(self._open(), weight_names(model), self.path)
+        return model
 
     def extended(self, tokenizer) -> "OpenedModel":
         """Returns the same weights with rows for the larger vocabulary of a tokenizer.
@@ -259,4 +293,6 @@ class OpenedModel:
             return ArrayTensors(arrays)
 
         changed = self.albert_config.replace(**shape)
-        return dataclasses.replace(self, _open=self._open and open_it, albert_config=changed)
+        return dataclasses.replace(
+            self, _open=self._open and open_it, albert_config=changed, record=None
+        )

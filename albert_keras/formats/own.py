@@ -53,7 +53,10 @@ def find_weights(place: Place, step: int | str | None = None) -> OpenedModel:
         run = Run.open(place.run)
         step = "best" if step is None and run.kind == "finetuning" else step
         prefix = Path(run.checkpoints.prefix(run.checkpoints.choose(step)))
-        return dataclasses.replace(_of_checkpoint(prefix, run), kind="run", place=run.path, run=run)
+        found = _of_checkpoint(prefix, run)
+        return dataclasses.replace(
+            found, kind="run", place=run.path, run=run, record=run.model_record()
+        )
     if place.kind == "export":
         return _of_export(place.path)
     if place.kind == "keras":
@@ -133,6 +136,8 @@ def _of_keras_file(path, kind, place, version):
         albert_config=file.albert_config,
         step=record.get("step"),
         _open=functools.cache(file.tensors),
+        record=file.record,
+        _keras_file=file,
         place=place,
         task=_object(task.get("config")) or None,
         # An export may serve shorter texts than it was trained on.

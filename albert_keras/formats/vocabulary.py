@@ -29,11 +29,12 @@ class Vocabulary(NamedTuple):
     notes: tuple[str, ...] = ()  #: Differences from the code it comes from, for people.
 
 
-def load_tokenizer(path: str | Path) -> Tokenizer:
+def load_tokenizer(path: str | Path | Tokenizer) -> Tokenizer:
     """Loads a tokenizer, or the tokenizer of a model.
 
     Args:
-        path: str or Path. A tokenizer, see `read_vocabulary`; or a model, as for `open_weights`.
+        path: str or Path. A tokenizer, see `read_vocabulary`; or a model, as for `open_weights`. A
+            Tokenizer is returned as it is.
 
     Raises:
         InputError: If there is no tokenizer, or it is damaged.
@@ -41,7 +42,7 @@ def load_tokenizer(path: str | Path) -> Tokenizer:
     Example:
         load_tokenizer("albert-mini-en").encode("The ship sailed.")
     """
-    return vocabulary_at(path).tokenizer
+    return path if isinstance(path, Tokenizer) else vocabulary_at(path).tokenizer
 
 
 def vocabulary_at(path: str | Path) -> Vocabulary:

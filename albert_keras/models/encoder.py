@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.keras_versions import (
     any_inputs,
     compile_as_stored,
@@ -26,7 +27,6 @@ from albert_keras.layers.kernels import inference
 from albert_keras.layers.weights import NamedDense, StoredOnce, seed_of_model
 from albert_keras.models.encoder_inputs import checked_inputs
 from albert_keras.models.execution import Execution
-from albert_keras.models.presets import open_preset
 from albert_keras.shape import count_weights
 from albert_keras.sharing import layer_plan
 from data_pipeline.limits import check_memory
@@ -394,7 +394,7 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
             encoder = AlbertEncoder.from_preset("albert-mini-en")
             encoder({"input_ids": [[2, 48, 25, 3]]})["pooled_output"].shape  # [1, 256]
         """
-        preset = open_preset(source, step)
+        preset = open_weights(source, step)
         if "pooler" not in kwargs and preset.albert_config.pooler == "on_demand":
             has_pooler = any(name.startswith("bert/pooler/") for name in preset.tensors.shapes)
             kwargs["pooler"] = has_pooler

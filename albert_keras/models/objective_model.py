@@ -74,6 +74,11 @@ class ObjectiveModel(keras.Model):
     #: The configuration of an optimizer that `compile` receives by its name.
     optimizer_class: type[OptimizerConfig] = OptimizerConfig
 
+    @property
+    def stored_model(self) -> keras.Model:
+        """keras.Model. What a run stores of the model: by default all of it."""
+        return self
+
     def objectives(self, features: dict[str, tf.Tensor]) -> dict[str, Objective]:
         """Returns what the model learns from a batch, or from a part of it, by name.
 

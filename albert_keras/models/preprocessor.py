@@ -1,6 +1,5 @@
 """Texts → the encoder's inputs, as a layer that is saved with a model."""
 
-import base64
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,12 +8,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.formats.vocabulary import load_tokenizer
 from albert_keras.keras_versions import any_inputs, export_along, take_any_inputs
 from albert_keras.layers.text_packing import TextPacker, num_tokens_of, readable
-from albert_keras.models.presets import open_tokenizer
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer
-from data_pipeline.tokenizers.tokenization import MODELS, Tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
 class Packed(NamedTuple):
@@ -63,7 +62,8 @@ class TextPreprocessor(keras.layers.Layer):
                 f"Received: {padding!r} and {sequence_length}."
             )
         self.supports_jit = False  # XLA has no strings; Keras 3 compiles by it where it can
-        self.tokenizer = restored_tokenizer(tokenizer)
+        restore = Tokenizer.from_config if isinstance(tokenizer, Mapping) else load_tokenizer
+        self.tokenizer = restore(tokenizer)
         self.sequence_length, self.padding = sequence_length, padding
         self.graph_tokenizer = self._make_tokenizer(self.tokenizer)
         export_along(self.graph_tokenizer)
@@ -86,7 +86,7 @@ class TextPreprocessor(keras.layers.Layer):
         Raises:
             InputError: If the source has no tokenizer, or it is damaged.
         """
-        return cls(open_tokenizer(source), sequence_length, **kwargs)
+        return cls(load_tokenizer(source), sequence_length, **kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._fixed and name in vars(self):
@@ -200,7 +200,7 @@ class TextPreprocessor(keras.layers.Layer):
     def get_config(self) -> dict[str, Any]:
         return super().get_config() | {
             "dtype": self.dtype_policy.name,  # which either Keras reads
-            "tokenizer": tokenizer_config(self.tokenizer),
+            "tokenizer": self.tokenizer.get_config(),
             "sequence_length": self.sequence_length,
             "padding": self.padding,
         }
@@ -273,21 +273,6 @@ class AlbertPreprocessor(TextPreprocessor):
         return Packed(packed, self._dropped(packed, tf.add_n(counts)))
 
     sequences = packed
-
-
-def tokenizer_config(tokenizer: Tokenizer) -> dict[str, Any]:
-    """Returns a tokenizer as plain JSON, as it is saved with a model."""
-    config = {"kind": tokenizer.config.kind} | tokenizer.config.model_dump(mode="json")
-    return {"config": config, "model": base64.b64encode(tokenizer.model_bytes).decode()}
-
-
-def restored_tokenizer(tokenizer: Any) -> Tokenizer:
-    """Returns the Tokenizer of `tokenizer_config`; other values as `open_tokenizer`."""
-    if not isinstance(tokenizer, dict):
-        return open_tokenizer(tokenizer)
-    config_class = MODELS[tokenizer["config"]["kind"]].config_class
-    config = config_class(**tokenizer["config"])
-    return Tokenizer(base64.b64decode(tokenizer["model"]), config)
 
 
 def _parts_of(inputs, names):

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
@@ -16,7 +17,6 @@ from albert_keras.models.encoder_inputs import encoder_inputs
 from albert_keras.models.heads import MaskedLMHead, SentenceOrderHead
 from albert_keras.models.objective import Objective
 from albert_keras.models.objective_model import ObjectiveModel
-from albert_keras.models.presets import open_preset
 
 #: Prefixes of the names of the heads' weights.
 _HEADS = ("cls/predictions/", "cls/seq_relationship/")
@@ -109,7 +109,7 @@ class AlbertForPretraining(ConfiguredModel, ObjectiveModel):
         Raises:
             InputError: If there is no such model, or it is damaged.
         """
-        preset = open_preset(source, step)
+        preset = open_weights(source, step)
         kwargs = {"sentence_head": "sentence_order" in preset.heads} | kwargs
         model = cls(preset.albert_config, **kwargs)
         if load_weights:

@@ -4,6 +4,7 @@ A model is an encoder, a head and a loss; a preprocessor in front of it makes it
 """
 
 import functools
+import inspect
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,15 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.keras_versions import lacks_call
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.rows import shape_of
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.preprocessor import TextPreprocessor
-from albert_keras.models.presets import open_text_model
 from albert_keras.models.text_training import Tensors, TextTraining
 from albert_keras.models.windows import compute_in_parts
+from albert_keras.runs.model_record import check_length
 from data_pipeline.errors import InputError
 
 #: The loss of each row, and 1 where its answer is right, float32 [B].
@@ -109,7 +111,47 @@ class AlbertForTexts(AlbertForTask, TextTraining):
             model.fit(["a gripping film", "a dull film"], ["pos", "neg"])
             model.answer(["a film"])[0].label
         """
-        return open_text_model(cls, source, labels, sequence_length, load_weights, step, **kwargs)
+        if labels is not None and not cls.has_labels:
+            raise InputError(f"`labels` must not be given: {cls.__name__} has none.")
+        if "preprocessor" in kwargs:
+            raise TypeError(
+                "`preprocessor` must not be given to `from_preset`, which makes the one of the "
+                "source. Give its arguments, such as `sequence_length`."
+            )
+        opened = open_weights(source, step)
+        if load_weights and cls._is_stored_in(opened, labels):
+            if others := sorted(kwargs.keys() - {"dtype"}):
+                raise InputError(
+                    f"`{others[0]}` must not be given: `{source}` is trained for this, and the "
+                    "model has the settings of its training."
+                )
+            return opened.build(kwargs.get("dtype"), sequence_length)
+        longest = opened.albert_config.max_position_embeddings
+        if sequence_length is not None:
+            check_length(sequence_length, longest)
+        known = inspect.signature(cls.preprocessor_class.__init__).parameters
+        own = kwargs.keys() & known.keys() - {"kwargs", "name", "dtype"}
+        preprocessor = cls.preprocessor_class(
+            opened.tokenizer,
+            sequence_length or min(cls.usual_length, longest),
+            **{name: kwargs.pop(name) for name in own},
+        )
+        named: dict[str, Any] = {"labels": labels} if cls.has_labels else {}
+        model = cls(opened.albert_config, preprocessor=preprocessor, **named, **kwargs)
+        if load_weights:
+            opened.load(model)
+        return model
+
+    @classmethod
+    def _is_stored_in(cls, opened, labels):
+        """Returns whether a file has a model of this class, with the labels that were given."""
+        record = opened.record
+        if record is None or record.model_class is not cls or record.preprocessor is None:
+            return False
+        stored = record.config.get("labels", [])
+        if isinstance(labels, int):
+            return len(stored) == labels
+        return labels is None or [*map(str, labels)] == stored
 
     # === What a subclass defines
 
@@ -356,7 +398,8 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         config = super().get_config()
         if self.preprocessor is not None:
             config["preprocessor"] = self.preprocessor.get_config()
-        known = {"labels": list(self.labels), "pairs": self.pairs, "thresholds": self.thresholds}
+        thresholds = dict(self.thresholds)  # which Keras wraps
+        known = {"labels": list(self.labels), "pairs": self.pairs, "thresholds": thresholds}
         return config | {
             name: value for name, value in known.items() if value not in (None, [], {})
         }

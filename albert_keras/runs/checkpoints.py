@@ -22,8 +22,8 @@ import tensorflow as tf
 
 from albert_keras.runs.tensors import (
     CheckpointTensors,
+    assign_all,
     is_training_state,
-    misfits_of,
     weight_names,
     write_tensors,
 )
@@ -230,13 +230,7 @@ class CheckpointFolder:
         """
         check_undamaged(self.folder(step), step)
         prefix = self.prefix(step)
-        tensors = CheckpointTensors(prefix)
-        if problems := misfits_of(tensors, variables):
-            listing = "\n  ".join(problems)
-            raise InputError(f"`{prefix}` does not fit the model:\n  {listing}")
-        values = {name: tensors.read(name) for name in variables}
-        for name, variable in variables.items():
-            variable.assign(values[name])
+        assign_all(CheckpointTensors(prefix), variables, prefix)
         return self.state(step)
 
     def state(self, step: int) -> dict:

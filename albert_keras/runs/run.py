@@ -2,6 +2,7 @@
 
 run.json            configuration, data, versions, and what was changed since
 albert_config.json  shape of the model
+model.json          class and settings of the model, see `model_record.py`
 tokenizer/          copy of the data's tokenizer
 trained_on/         digests of the training data, see `trained_data.py`
 log.jsonl           one line per report
@@ -16,16 +17,16 @@ import functools
 import json
 import logging
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+
+import keras
 
 from albert_keras.config import AlbertConfig, check_same_shape
-from albert_keras.models.feature_settings import FeatureSettings
-from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.report import shortened
 from albert_keras.runs.checkpoints import CheckpointFolder, read_state
+from albert_keras.runs.model_record import ModelRecord, record_of
 from albert_keras.runs.run_record import (
     check_overrides,
     check_tokenizer,
@@ -38,7 +39,7 @@ from albert_keras.runs.run_record import (
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_links, check_output_folder, whole_folder, write_json
 from data_pipeline.folder_lock import FolderLock
-from data_pipeline.limits import with_digest
+from data_pipeline.limits import reading_json, with_digest
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -47,6 +48,7 @@ logger = logging.getLogger(__name__)
 
 _RECORD = "run.json"
 _SHAPE = "albert_config.json"
+MODEL = "model.json"
 
 
 class Run:
@@ -177,40 +179,17 @@ class Run:
             self._write_record(self.path)
         self._write_missing(self.path, source)
 
-    def load_model(
-        self,
-        step: int | str | None = None,
-        precision: str | None = None,
-        task: Any = None,
-        thresholds: Mapping[str, float] | None = None,
-    ) -> Any:
-        """Builds the model of the run with the weights of a checkpoint, see `choose`.
+    def save_model(self, model: keras.Model):
+        """Saves the class and the settings of a model, with which `open_weights` builds it."""
+        write_json(self.path / MODEL, with_digest(record_of(model)))
 
-        Call it in the scope of a strategy if the model is to run under one. `precision` defaults
-        to the precision of the run. A fine-tuned run requires the Task, which shapes the head and
-        the preprocessor, and perhaps `thresholds`.
-
-        Raises:
-            InputError: If there is no such checkpoint, or it is damaged.
-        """
-        training = self.record["config"]["training"]
-        precision, chosen = precision or training["precision"], self.checkpoints.choose(step)
-        if self.kind == "pretraining":
-            model = AlbertForPretraining(
-                self.albert_config,
-                sentence_head=training["sentence_order_weight"] > 0,
-                dtype=precision,
-            )
-        else:
-            model = task.build_model(
-                self.albert_config,
-                self.tokenizer,
-                thresholds,
-                dtype=precision,
-                features=FeatureSettings.part_of(self.record["config"]["model"]),
-            )
-        self.checkpoints.restore(chosen, model)
-        return model
+    def model_record(self) -> ModelRecord | None:
+        """Reads what `save_model` saved; None without, InputError if it is damaged."""
+        path = self.path / MODEL
+        if not path.is_file():
+            return None
+        with reading_json(path) as content:
+            return ModelRecord.of_json(content, path)
 
     def trained_length(self, checkpoint: Path, step: int) -> int | None:
         """Returns the longest sequence that a checkpoint of this run has seen, if that is known.

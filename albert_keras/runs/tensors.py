@@ -79,6 +79,20 @@ def misfits_of(tensors: CheckpointTensors, variables: dict[str, tf.Variable]) ->
     return problems
 
 
+def assign_all(tensors: CheckpointTensors, variables: dict[str, tf.Variable], source: str):
+    """Assigns tensors to all variables, or to none.
+
+    Raises:
+        InputError: With all variables whose tensor is missing or has another shape or type.
+    """
+    if problems := misfits_of(tensors, variables):
+        listing = "\n  ".join(problems)
+        raise InputError(f"`{source}` does not fit the model:\n  {listing}")
+    values = {name: tensors.read(name) for name in variables}
+    for name, variable in variables.items():
+        variable.assign(values[name])
+
+
 def weight_names(model) -> dict[str, tf.Variable]:
     """Names a model's weights as checkpoints do."""
     return {name_of(variable): variable for variable in model.weights}

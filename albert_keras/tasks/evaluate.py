@@ -14,7 +14,6 @@ from albert_keras.tasks.finetuned import (
     is_converted,
     open_finetuned,
     open_run,
-    read_tuned,
     task_of,
 )
 from albert_keras.tasks.kinds import OFFICIAL_TASKS
@@ -134,7 +133,8 @@ def evaluate_task(
     trained, digests = read_digests(opened.path, ROWS), digest_rows(examples)
     overlap = check_overlap(trained, digests, ROWS, split, allow_trained_rows=allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
-    answering, known = open_finetuned(opened, step, strategy=strategy), read_tuned(opened)
+    answering = open_finetuned(opened, step, strategy=strategy)
+    known = answering.thresholds
     rows = TextRows(answering.preprocessor, task.columns(examples))
     predictor = RowPredictor.of_model(answering, batch_size)
     # A copy of the development file has the same examples under another name.

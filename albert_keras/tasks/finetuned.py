@@ -5,11 +5,8 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import keras
-
 from albert_keras.formats.detection import Place, detect
-from albert_keras.formats.keras_file import KerasFile
-from albert_keras.models.text_model import AlbertForTexts
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
 from albert_keras.tasks.kinds import build_task
@@ -17,31 +14,13 @@ from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.strategy import build_strategy, describe_devices
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import write_json
-from data_pipeline.limits import reading_json, with_digest
 
 logger = logging.getLogger(__name__)
-
-_TUNED = "tuned.json"
 
 
 def is_converted(run: Run) -> bool:
     """Returns whether a fine-tuned run was converted from another format: it has no examples."""
     return run.record["data"].get("fingerprint") == CONVERTED
-
-
-def save_tuned(run: Run, tuned: dict[str, float]):
-    """Saves the result of `Task.tuned` in the folder of a run."""
-    write_json(run.path / _TUNED, with_digest(tuned), indent=None)
-
-
-def read_tuned(run: Run) -> dict[str, float]:
-    """Returns what `save_tuned` saved in the folder of a run, or an empty dict."""
-    path = run.path / _TUNED
-    if not path.is_file():
-        return {}
-    with reading_json(path) as values:
-        return {name: float(value) for name, value in values.items()}
 
 
 def open_run(path: str | Path | Place | Run) -> Run:
@@ -83,7 +62,7 @@ def open_finetuned(
     Args:
         model: Folder of a fine-tuning or of one of its runs, see `open_run`.
         step: int, "best" or None. Which checkpoint; None takes the newest.
-        precision: See `Run.load_model`.
+        precision: str or None. That of the model; None is the precision of its training.
         strategy: See `strategy.py`; None takes the current strategy of TensorFlow.
 
     Raises:
@@ -93,30 +72,12 @@ def open_finetuned(
         model = open_finetuned("runs/sst-2")
         model.answer(["a gripping, funny film"])[0].label
     """
-    run = open_run(model)
-    task, scope = task_of(run), contextlib.nullcontext()
+    run, scope = open_run(model), contextlib.nullcontext()
+    opened = open_weights(run.path, run.checkpoints.choose(step))
     if strategy is not None:
         built = build_strategy(strategy)
         used = precision or run.record["config"]["training"]["precision"]
         logger.info("predicting on %s in %s", describe_devices(built), used)
         scope = built.scope()
     with scope:
-        return run.load_model(step, precision, task=task, thresholds=read_tuned(run))
-
-
-def open_text_model_of(
-    place: Place, step: int | str | None = None, precision: str | None = None
-) -> Any:
-    """Returns the model of a fine-tuning or of a `.keras` file with its head; None if it has none.
-
-    Args:
-        place: What is at the `source` of `AlbertForTexts.from_preset`.
-        step: Of a run; None is the best one.
-        precision: Of a run, see `Run.load_model`.
-    """
-    if place.kind == "keras":
-        model: keras.Model = KerasFile(place.path).load()
-        return model if isinstance(model, AlbertForTexts) and model.preprocessor else None
-    if place.run_kind == "finetuning":
-        return open_finetuned(place, step or "best", precision)
-    return None
+        return opened.build(precision)

@@ -90,9 +90,10 @@ class FinetuneResult(NamedTuple):
     @property
     def model(self) -> Any:
         """The model of the best seed with its best weights, which answers texts and is saved."""
-        from albert_keras.tasks.finetuned import open_finetuned
+        # Here, as it imports TensorFlow, which results themselves do without.
+        from albert_keras.formats.open_weights import open_weights
 
-        return open_finetuned(self.path)
+        return open_weights(self.path).build()
 
 
 _RESULT = TypeAdapter(FinetuneResult)

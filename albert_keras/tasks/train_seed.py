@@ -16,7 +16,6 @@ from albert_keras.runs.log_file import keep_log_until, read_log
 from albert_keras.runs.trained_data import ROWS, Digests, save_digests
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import SeedResult
 from albert_keras.tasks.score_dev import ScoreDev, is_enough, score_splits, values_so_far
@@ -132,7 +131,8 @@ def train_seed(
     scored = score_splits(task, data.dev, model, predictor)
     first = next(iter(data.dev))
     if is_chief(strategy):
-        save_tuned(run, scored.tuned)
+        model.thresholds = scored.tuned
+        run.save_model(model)
     values = values_so_far(run.path, task.metric, last_step)
     # The log has the seconds of earlier calls, which were interrupted.
     log = read_log(run.path)

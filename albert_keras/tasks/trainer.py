@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from albert_keras.layers.dropout import DropoutSeed
@@ -29,6 +30,10 @@ class TaskTrainer(ObjectiveModel):
         super().__init__(name="trainer", dtype=model.dtype_policy)
         self.model = model
         self.built = True
+
+    @property
+    def stored_model(self) -> keras.Model:
+        return self.model
 
     @property
     def encoder(self) -> Any:

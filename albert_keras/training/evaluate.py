@@ -102,7 +102,7 @@ def evaluate(
         if own is None:
             scored = AlbertForPretraining.from_preset(weights, dtype="float32")
         else:
-            scored = own.load_model(weights.step)
+            scored = weights.build()
         scorer = build_scorer(scored, own, has_labels)
     progress = CountedProgress(logger, "evaluating", len(records), "records")
     with records.failures_named():

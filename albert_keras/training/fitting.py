@@ -14,7 +14,7 @@ import tensorflow as tf
 from albert_keras.models.objective_model import ObjectiveModel
 from albert_keras.report import percent
 from albert_keras.runs.checkpoints import FINISHED_AT
-from albert_keras.runs.run import Run
+from albert_keras.runs.run import MODEL, Run
 from albert_keras.runs.tensors import training_variables, weight_names
 from albert_keras.training.cluster import any_of, broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
@@ -99,6 +99,8 @@ def create_or_resume(
         changes = f"; changed: {', '.join(run.overridden)}" if run.overridden else ""
         logger.info("resuming `%s` at step %d%s", run.path, first_step, changes)
     run.write()
+    if is_chief(strategy) and (run.overridden or not (run.path / MODEL).is_file()):
+        run.save_model(training_step.stored_model)
     progress = Progress(first_step, config.training.steps)
     return RunContext(strategy, run, config.training, source, training_step, progress, state)
 

@@ -5,6 +5,7 @@
 [SEP], [MASK] or padding: callers add them by id.
 """
 
+import base64
 import hashlib
 import importlib
 import itertools
@@ -76,6 +77,17 @@ class Tokenizer:
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.model.special_ids
         self.ordinary_ids = self.model.ordinary_ids
         self.pair_separators = getattr(config, "pair_separators", 1)
+
+    def get_config(self) -> dict[str, Any]:
+        """Returns the tokenizer as plain JSON, as it is saved with a model."""
+        config = {"kind": self.config.kind} | self.config.model_dump(mode="json")
+        return {"config": config, "model": base64.b64encode(self.model_bytes).decode()}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "Tokenizer":
+        """Returns the tokenizer of `get_config`."""
+        settings = MODELS[config["config"]["kind"]].config_class(**config["config"])
+        return cls(base64.b64decode(config["model"]), settings)
 
     @property
     def num_special(self) -> int:

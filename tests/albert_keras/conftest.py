@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.runs.run import Run
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.tensors import write_tensors
 from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
@@ -85,7 +85,7 @@ def tiny_export(tiny_run, made_once):
 @pytest.fixture(scope="session")
 def pretrained(tiny_run):
     """Returns the model of the small run as it was after its last step."""
-    return Run.open(tiny_run).load_model(12)
+    return open_weights(tiny_run, 12).build()
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.runs.run import Run
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.serving.serve_check import serve_check
@@ -82,7 +81,7 @@ def test_a_family_trains_saves_resumes_exports_and_answers(
     result = pretrain(records, tmp_path / "run", settings(family))
     assert (first.step, result.resumed_from, result.step) == (1, 1, 2)
     assert np.isfinite(result.report["loss"])
-    model = Run.open(tmp_path / "run").load_model()
+    model = open_weights(tmp_path / "run").build()
     assert (model.sentence_order_head is not None) == (objective != "none")
     has_pooler = family in ("albert", "bert") or objective != "none"
     assert (model.encoder.pooler is not None) == has_pooler

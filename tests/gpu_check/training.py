@@ -38,7 +38,7 @@ def resumed(folder: Path) -> float:
     """Trains a run twice, once interrupted; returns the largest difference of their weights."""
     import numpy as np
 
-    from albert_keras.runs.run import Run
+    from albert_keras.formats.open_weights import open_weights
     from albert_keras.training.config import PretrainingConfig
     from albert_keras.training.pretrain import pretrain
     from data_pipeline.building.build import build_records
@@ -67,7 +67,7 @@ def resumed(folder: Path) -> float:
     for name, parts in (("whole", [60]), ("resumed", [25, 35])):
         for steps in parts:
             pretrain(folder / "records", folder / name, settings, max_steps=steps)
-        weights.append(Run.open(folder / name).load_model().get_weights())
+        weights.append(open_weights(folder / name).build().get_weights())
     return max(float(np.abs(a - b).max()) for a, b in zip(*weights, strict=True))
 
 

@@ -8,18 +8,17 @@ from typing import Any, NamedTuple
 
 import keras
 
-from albert_keras.formats.detection import Place, convert_command, detect, read_export_record
+from albert_keras.formats.detection import Place, convert_command, read_export_record
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.hub import shared_name
 from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.runs.log_file import read_evaluations
-from albert_keras.runs.run import Run
+from albert_keras.runs.model_record import with_changes
 from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.graph.string_tasks import TaskModel
 from albert_keras.serving.graph.text_model import TextModel
-from albert_keras.tasks.finetuned import open_text_model_of, read_tuned
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import baseline_scores, result_of, verdict_of
 from albert_keras.tasks.task import Task
@@ -97,66 +96,53 @@ def open_source(
     """Loads a model to export; arguments as `run`, `step` and `sequence_length` of `export`."""
     if isinstance(path, keras.Model):
         return _of_model(path, sequence_length)
-    place = detect(path)
-    if place.run is not None:
-        return _of_run(Run.open(place.run), step, sequence_length)
-    origin = open_weights(place, step)
-    if place.kind == "keras" and (model := open_text_model_of(place)):
-        return _of_model(model, sequence_length)
-    if place.kind != "export":
-        return _of_weights(origin, sequence_length)
-    source = _of_weights(origin, sequence_length or origin.sequence_length)
+    origin = open_weights(path, step)
+    if origin.run is not None:
+        return _of_run(origin, sequence_length)
+    if origin.record is not None and origin.record.preprocessor is not None:
+        source = _of_model(origin.build("float32"), sequence_length)
+    else:
+        usual = origin.sequence_length if origin.kind == "export" else None
+        source = _of_weights(origin, sequence_length or usual)
+    if origin.kind != "export":
+        return source
     # It keeps the record of its training and its scores.
-    record = read_export_record(place.path)
+    record = read_export_record(origin.place)
     known = {"record": record.get("run"), "scores": record.get("scores")}
     return source._replace(**{key: one for key, one in known.items() if isinstance(one, dict)})
 
 
 def is_of_package(model: keras.Model) -> bool:
-    """Returns whether a Keras model is one of this package, with its tokenizer."""
-    return isinstance(model, AlbertForPretraining | AlbertForTexts) and model.tokenizer is not None
+    """Returns whether a Keras model is one of this package that takes texts."""
+    return isinstance(model, AlbertForTexts) and model.preprocessor is not None
 
 
-def _of_run(run, step, sequence_length):
-    is_finetuned = run.kind == "finetuning"
-    step = run.checkpoints.choose("best" if is_finetuned and step is None else step)
-    trained = run.trained_length(run.checkpoints.folder(step), step)
+def _of_run(origin, sequence_length):
+    run, step, is_finetuned = origin.run, origin.step, origin.run.kind == "finetuning"
+    trained = origin.sequence_length
     usual = trained if is_finetuned else min(trained or _USUAL_LENGTH, _USUAL_LENGTH)
     length, task, known = _length(run.albert_config, sequence_length, usual), None, {}
     if is_finetuned:
         task = TaskConfig(**run.record["config"]["task"])  # with the files of its training
         task = build_task(task.replace(max_seq_length=length))
         known = _comparison(run)
-    thresholds = None if task is None else read_tuned(run)
-    load_trained = functools.partial(run.load_model, step, task=task, thresholds=thresholds)
-    model = load_trained(precision="float32")
-    if run.record["config"]["training"]["precision"] != "float32":
-        known["load_trained"] = load_trained
+    build = functools.partial(origin.build, sequence_length=length)
+    model = build("float32")
+    if origin.record.config["dtype"] != "float32":
+        known["load_trained"] = build
     record = run.record | {"albert_config": model.config.to_dict()}
     scores = _scores(run, step)
-    return ExportSource(record, step, model, run.tokenizer, length, task, scores=scores, **known)
+    return ExportSource(record, step, model, origin.tokenizer, length, task, scores=scores, **known)
 
 
 def _of_model(model, sequence_length):
-    """Takes a model of this package, see `is_of_package`, as it is in memory."""
-    tokenizer, task, trained = model.tokenizer, None, None
-    if isinstance(model, AlbertForTexts):
-        trained = model.preprocessor.sequence_length
-    length = _length(model.config, sequence_length, trained)
-    changes: dict[str, Any] = {}
-    if model.dtype_policy.name != "float32":
-        changes["dtype"] = "float32"
-    if isinstance(model, AlbertForTexts):
-        if length != trained:
-            preprocessor = model.preprocessor.get_config()
-            changes["preprocessor"] = preprocessor | {"sequence_length": length}
-        if (settings := model.task_settings()) is not None:
-            task = build_task(TaskConfig(**settings | {"max_seq_length": length}))
-    if changes:
-        copy = type(model).from_config(model.get_config() | changes)
-        copy.set_weights(model.get_weights())
-        model = copy
-    return _from_elsewhere(ExportSource({}, None, model, tokenizer, length, task))
+    """Takes a model of texts as it is in memory."""
+    task = None
+    length = _length(model.config, sequence_length, model.preprocessor.sequence_length)
+    model = with_changes(model, "float32", length)
+    if (settings := model.task_settings()) is not None:
+        task = build_task(TaskConfig(**settings | {"max_seq_length": length}))
+    return _from_elsewhere(ExportSource({}, None, model, model.tokenizer, length, task))
 
 
 def _of_weights(origin, sequence_length):

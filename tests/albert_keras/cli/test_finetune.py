@@ -14,6 +14,7 @@ from albert_keras.cli.evaluate import describe_task
 from albert_keras.cli.finetune import question_of
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.evaluate import TaskEvaluation
+from albert_keras.tasks.finetuned import open_finetuned
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.results import Verdict
 from albert_keras.tasks.task_config import TaskConfig
@@ -101,7 +102,7 @@ def test_other_tables_are_evaluated_and_answered(tuned, tmp_path, capsys):
     assert "Ho|0" in (tmp_path / "answers.jsonl.skipped-rows.csv").read_text()
     answers = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
     assert [answer["Bemerkung"] for answer in answers] == ["Grüße", "Du, Tor"]
-    thresholds = json.loads(next(tuned.path.glob("seed-*/tuned.json")).read_text())
+    thresholds = open_finetuned(tuned.path).thresholds
     for answer in answers:
         given = answer["probabilities"]
         assert list(given) == ["toxic", "insult"]

@@ -49,7 +49,6 @@ def run(folder):
     from albert_keras.formats.open_weights import open_weights
     from albert_keras.runs.log_file import read_log
     from albert_keras.runs.run import Run
-    from albert_keras.tasks.finetuned import read_tuned
     from albert_keras.tasks.results import read_results
 
     path, tuned = unpack(folder, "run"), unpack(folder, "finetuned")
@@ -60,9 +59,9 @@ def run(folder):
         Run.open(path).checkpoints.choose(None)
         open_weights(path)
         read_results(tuned)
-        read_tuned(Run.open(seed))
+        Run.open(seed).model_record()
 
-    files = (tuned / "results.json", seed / "tuned.json", seed / "run.json")
+    files = (tuned / "results.json", seed / "model.json", seed / "run.json")
     return Example((*_files(path), *files), read)
 
 

@@ -12,7 +12,6 @@ from albert_keras.runs.tensors import weight_names
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.finetuned import save_tuned
 from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.small_tasks import make_examples
 
@@ -65,7 +64,8 @@ def write_run(folder, task, model, tokenizer, corpus):
     run = Run.prepare(folder, config, model.config, source)
     run.write()
     run.checkpoints.save(1, weight_names(model), score=0.5)
-    save_tuned(run, tuned_of(task))
+    model.thresholds = tuned_of(task)
+    run.save_model(model)
     return folder
 
 

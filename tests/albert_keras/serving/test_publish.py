@@ -394,9 +394,10 @@ def test_differences_are_those_computed_by_hand(caplog):
 def test_a_run_in_another_precision_is_compared_with_its_export(run_of_kind, tmp_path):
     run = shutil.copytree(run_of_kind("classification"), tmp_path / "run")
     assert compare(open_source(run), "float32", None, {}) == {}
-    record = read_json(run / "run.json")
-    record["config"]["training"]["precision"] = "mixed_bfloat16"
-    (run / "run.json").write_text(json.dumps(record))
+    record = read_json(run / "model.json")
+    record["config"]["dtype"] = "mixed_bfloat16"
+    del record["content_sha256"]
+    (run / "model.json").write_text(json.dumps(record))
     ((name, loss),) = compare(open_source(run), "float32", None, {}).items()
     assert name == "run mixed_bfloat16" and loss.num_predictions == NUM_OF_RUN
     assert 0 < loss.mean_difference < 0.05 and loss.agreement > 0.5

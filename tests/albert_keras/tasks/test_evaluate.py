@@ -1,6 +1,5 @@
 """Scores of fine-tuned models, on examples that chose their checkpoint and on others."""
 
-import json
 import shutil
 
 import pytest
@@ -9,6 +8,7 @@ from albert_keras.cli.evaluate import describe_task
 from albert_keras.tasks.evaluate import evaluate_task
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.finetuned import open_finetuned, open_run
 from albert_keras.tasks.results import read_results, verdict_of
 from data_pipeline.errors import InputError
 from tests.albert_keras.tasks.small_tasks import write_squad
@@ -57,8 +57,9 @@ def test_the_scores_are_those_of_the_fine_tuning(tuned):
 
 def test_on_other_examples_nothing_is_tuned(tuned, files, tmp_path):
     strict = shutil.copytree(tuned, tmp_path / "strict")
-    for path in strict.glob("*/tuned.json"):
-        path.write_text(json.dumps({"null_threshold": -1e9}))
+    model = open_finetuned(strict)
+    model.thresholds = {"null_threshold": -1e9}
+    open_run(strict).save_model(model)
     there = evaluate_task(strict, files / "new.json")
     assert not there.is_tuned_here and there.tuned == {"null_threshold": -1e9}
     assert there.scores["NoAns_f1"] == 100 and there.scores["HasAns_f1"] == 0

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from albert_keras import embed
 from albert_keras.cli import main
+from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.run import Run
 from albert_keras.texts.encoder import TextEncoder
 from albert_keras.texts.reading import Text, read_texts
@@ -22,8 +23,8 @@ TEXTS = ["The old ferry left the harbour.", "Rain.", "Seven geese crossed the fr
 @pytest.fixture(scope="module")
 def outputs(tiny_run):
     """Returns the outputs of the encoder of the small run for each of TEXTS alone, as NumPy."""
-    run = Run.open(tiny_run)
-    encoder, tokenizer = run.load_model().encoder, run.tokenizer
+    opened = open_weights(tiny_run)
+    encoder, tokenizer = opened.build().encoder, opened.tokenizer
     found = []
     for text in TEXTS:
         ids = [tokenizer.cls_id, *tokenizer.encode(text)[:30], tokenizer.sep_id]
@@ -120,7 +121,7 @@ def test_an_end_leaves_no_file(tiny_run, tmp_path, monkeypatch):
 
 
 def test_keras_files_are_embedded_too(tiny_run, outputs, tmp_path):
-    Run.open(tiny_run).load_model(precision="float32").save(tmp_path / "model.keras")
+    open_weights(tiny_run).build("float32").save(tmp_path / "model.keras")
     Run.open(tiny_run).tokenizer.save(tmp_path / "tokenizer")
     found = embed(tmp_path / "model.keras", TEXTS, sequence_length=32).vectors
     expected = [one["sequence_output"].mean(axis=0) for one in outputs]
