@@ -9,6 +9,7 @@
 # make release-check  build and check what is published, use it in each Python that is here
 # make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
 # make check-gpu  compare a GPU with the CPU and with transformers in four minutes; docs/gpu.md
+# make requirements  write the pinned packages again after a change of pyproject.toml
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -38,13 +39,23 @@ export TF_CPP_MIN_LOG_LEVEL ?= 2
 # The tests start many processes. Without files of bytecode each one compiles all sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test test-slow test-wheel release-check test-all test-newer test-newer-slow test-both test-beam docs check-tpu check-gpu lint format clean
+.PHONY: setup demo test test-slow test-wheel release-check test-all test-newer test-newer-slow test-both test-beam docs check-tpu check-gpu lint format clean requirements
 .DEFAULT_GOAL := help
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
 setup: $(READY)
+
+COMPILE := uv pip compile --universal --python-version 3.10 --no-annotate --generate-hashes \
+  --custom-compile-command "see CONTRIBUTING.md, Set-up"
+
+# The site needs the packages of the extra `docs` alone.
+requirements: $(READY)
+	$(COMPILE) $(UPGRADE) --extra dev pyproject.toml -o requirements.txt
+	$(BIN)/python -c "import tomllib; project = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
+	  print(*project['optional-dependencies']['docs'], sep='\n')" | \
+	  $(COMPILE) $(UPGRADE) - -o docs/site/requirements.txt
 
 demo: $(READY)
 	$(BIN)/albert-keras demo --out $(DEMO)
