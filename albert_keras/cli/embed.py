@@ -35,7 +35,6 @@ def embed(
             show_default="as in the training for similarity, otherwise mean",
         ),
     ] = None,
-    layers: Annotated[str, Option(metavar="last|LAYER,...")] = "last",
     normalize: bool = False,
     sequence_length: Annotated[
         int | None, Option("--max-seq-length", show_default="as in training")
@@ -60,13 +59,11 @@ def embed(
       file: Table (.tsv, .csv, .jsonl), or text file with a text on each line.
       id_column: Column of the id in a table.
       pooling: How the vector of a text is computed.
-      layers: Layers whose outputs are averaged, separated by commas: 1 is the first, -1 the last.
       normalize: Divide each vector by its length.
       sequence_length: Tokens after which a text is truncated.
       batch_size: Texts per batch.
       overwrite: Replace the files of --out.
     """
-    given["layers"] = _parse_layers(layers)
     check_files(file)
     if texts or file is None:
         given["texts"] = itertools.chain.from_iterable(text_batches(texts))
@@ -124,15 +121,3 @@ def similar(
             for neighbour in one.neighbours
         ]
     return Output(found, lines)
-
-
-def _parse_layers(text):
-    if text == "last":
-        return (-1,)
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise InputError(
-            "`--layers` must be `last`, or numbers of layers separated by commas, such as -2,-1. "
-            f"Received: {text}."
-        ) from None

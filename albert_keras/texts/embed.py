@@ -1,7 +1,7 @@
 """Embeds texts: from a list or a file to vectors in memory or in a file."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -35,7 +35,6 @@ def embed(
     text_column: str | int | None = None,
     id_column: str | int | None = None,
     pooling: str | None = None,
-    layers: Sequence[int] = (-1,),
     normalize: bool = False,
     sequence_length: int | None = None,
     batch_size: int = 64,
@@ -51,7 +50,7 @@ def embed(
         texts: iterable of str. None reads `file`.
         file: Table or text file, see `read_texts` for it, `text_column` and `id_column`.
         out: File to write that ends in .npy, see `vectors.py`. None writes none.
-        pooling, layers, normalize, sequence_length, batch_size, step: See `TextEncoder`.
+        pooling, normalize, sequence_length, batch_size, step: See `TextEncoder`.
         overwrite: Whether files at `out` are replaced.
 
     Returns:
@@ -76,7 +75,7 @@ def embed(
         rows = read_texts(str(file), text_column, id_column)
     if not rows:
         raise InputError("There must be at least one text to embed. Received: none.")
-    encoder = TextEncoder(model, pooling, layers, normalize, sequence_length, batch_size, step)
+    encoder = TextEncoder(model, pooling, normalize, sequence_length, batch_size, step)
     found = encoder.encode([row.text for row in rows])
     if out is not None:
         write_vectors(Path(out), rows, found, encoder.describe())

@@ -29,9 +29,6 @@ class EmbeddingSettings(NamedTuple):
     """How vectors are computed from the outputs of an encoder."""
 
     pooling: str = "mean"  # see `Pooling`
-    #: Blocks whose outputs are averaged before pooling: from 1, the first, or from -1, the last.
-    #: Those of a TextEncoder are counted from 1.
-    layers: tuple[int, ...] = (-1,)
     normalize: bool = False  # whether vectors are divided by their lengths
     max_seq_length: int | None = None  # tokens after which a text is truncated, S
 
@@ -51,7 +48,6 @@ class TextEncoder:
             file must be beside it), name of a shipped model, checkpoint or `.keras` file.
         pooling: See `Pooling`. None takes the pooling that a model for similarity was trained with,
             and "mean" for any other model.
-        layers: See `EmbeddingSettings`; "pooler" requires the last block alone.
         normalize: Whether vectors have the length 1.
         sequence_length: Longer texts are truncated. None takes the length of the training, or what
             the model can read, at most 512, if that is not known.
@@ -73,7 +69,6 @@ class TextEncoder:
         self,
         model: str | Path,
         pooling: str | None = None,
-        layers: Sequence[int] = (-1,),
         normalize: bool = False,
         sequence_length: int | None = None,
         batch_size: int = 64,
@@ -90,24 +85,17 @@ class TextEncoder:
                 weights.path,
             )
         pooling = pooling or trained or "mean"
-        self._depth = config.num_hidden_layers * config.inner_group_num
         if pooling not in POOLINGS:
             raise InputError(
                 f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling}."
             )
         self.settings = EmbeddingSettings(
             pooling,
-            _checked_layers(layers, self._depth),
             normalize or weights.normalize,
             _checked_length(
                 sequence_length, weights.longest_text or weights.sequence_length, config
             ),
         )
-        if pooling == "pooler" and self.settings.layers != (self._depth,):
-            raise InputError(
-                "The pooling `pooler` must be used with the last layer alone, on which the pooler "
-                f"was trained. Received: layers {', '.join(map(str, layers))}."
-            )
         self.origin, self.step, self.digest = weights.path, weights.step, weights.digest
         self.size, self.tokenizer = config.hidden_size, weights.tokenizer
         loaded = AlbertForSimilarity(config, dtype="float32", pooling=pooling)
@@ -146,31 +134,14 @@ class TextEncoder:
         return Vectors(found["vectors"], int(np.count_nonzero(rows.dropped_tokens)))
 
     def _outputs(self, inputs, training):
-        settings, mask = self.settings, inputs["input_mask"]
-        every = settings.layers != (self._depth,)
         positions = None
-        if self._pooling.reads_cls_only and not every:
+        if self._pooling.reads_cls_only:
             positions = tf.zeros_like(inputs["input_ids"][:, :1])
-        outputs = self._encoder(
-            inputs, training=training, return_all_layers=every, positions=positions
-        )
-        if every:
-            chosen = [outputs["layer_outputs"][layer - 1] for layer in settings.layers]
-            outputs["sequence_output"] = tf.add_n(chosen) / len(chosen)
-        vectors = self._pooling(outputs, mask)
-        return {"vectors": tf.math.l2_normalize(vectors, -1) if settings.normalize else vectors}
-
-
-def _checked_layers(layers, depth):
-    """Returns the numbers of layers from 1; InputError for none, others or the same twice."""
-    numbers = tuple(depth + 1 + layer if layer < 0 else layer for layer in layers)
-    exist = all(1 <= number <= depth for number in numbers)
-    if not numbers or not exist or len(set(numbers)) < len(numbers):
-        raise InputError(
-            f"`layers` must be different numbers from 1, the first, to {depth}, the last, or from "
-            f"-1, the last, to -{depth}. Received: {', '.join(map(str, layers)) or 'none'}."
-        )
-    return numbers
+        outputs = self._encoder(inputs, training=training, positions=positions)
+        vectors = self._pooling(outputs, inputs["input_mask"])
+        if self.settings.normalize:
+            vectors = tf.math.l2_normalize(vectors, -1)
+        return {"vectors": vectors}
 
 
 def _checked_length(length, trained, config):

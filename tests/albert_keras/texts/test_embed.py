@@ -28,7 +28,7 @@ def outputs(tiny_run):
     found = []
     for text in TEXTS:
         ids = [tokenizer.cls_id, *tokenizer.encode(text)[:30], tokenizer.sep_id]
-        one = encoder({"input_ids": tf.constant([ids])}, return_all_layers=True)
+        one = encoder({"input_ids": tf.constant([ids])})
         found.append(tf.nest.map_structure(lambda each: each.numpy()[0], one))
     return found
 
@@ -60,11 +60,9 @@ def test_a_vector_is_the_mean_over_the_tokens_of_its_text_alone(tiny_run, output
     [
         ({"pooling": "cls"}, lambda one: one["sequence_output"][0]),
         ({"pooling": "pooler"}, lambda one: one["pooled_output"]),
-        ({"layers": (-2, -1)}, lambda one: sum(one["layer_outputs"]).mean(axis=0) / 2),
-        ({"layers": (1,), "pooling": "cls"}, lambda one: one["layer_outputs"][0][0]),
     ],
 )
-def test_pooling_and_layers(tiny_run, outputs, settings, vector_of):
+def test_pooling(tiny_run, outputs, settings, vector_of):
     found = embed(tiny_run, TEXTS, **settings).vectors
     np.testing.assert_allclose(found, [vector_of(one) for one in outputs], atol=1e-5)
 
@@ -136,8 +134,6 @@ def test_keras_files_are_embedded_too(tiny_run, outputs, tmp_path):
         ({"texts": ["a\ud800"]}, "half a surrogate pair"),
         ({"texts": []}, "at least one text"),
         ({"texts": ["a"], "text_column": "b"}, "require `file`"),
-        ({"texts": ["a"], "layers": (2, -1)}, "must be different numbers"),
-        ({"texts": ["a"], "layers": (1,), "pooling": "pooler"}, "last layer alone"),
         ({"texts": ["a"], "sequence_length": 65}, "from 3 to 64.*Received: 65"),
         ({"file": "rows.txt", "text_column": "a"}, "requires a table"),
     ],

@@ -98,7 +98,7 @@ def test_the_commands(tiny_run, tiny_corpus, tmp_path, capsys):
     path, out = tmp_path / "texts.tsv", tmp_path / "x.npy"
     path.write_text("key\tbody\n" + "".join(f"k{n}\t{tiny_corpus[n]}\n" for n in range(9)))
     words = ["--file", str(path), "--text-column", "body", "--id-column", "key"]
-    words += ["--out", str(out), "--layers", "1,2", "--normalize"]
+    words += ["--out", str(out), "--normalize"]
     assert main(["embed", str(tiny_run), *words]) == 0
     shown = capsys.readouterr().out
     assert shown.startswith("9 vectors of 32 numbers, 9 texts truncated: ")
@@ -106,5 +106,3 @@ def test_the_commands(tiny_run, tiny_corpus, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == tiny_corpus[4]
     assert lines[1] == f"   1.000  k4  {tiny_corpus[4]}" and len(lines) == 3
-    assert main(["embed", str(tiny_run), "a", "--layers", "first", "--out", str(out)]) == 2
-    assert "`--layers` must be `last`" in capsys.readouterr().err
