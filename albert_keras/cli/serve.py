@@ -95,26 +95,23 @@ def server_kit(
     model: Path,
     folder: Annotated[Path, Option("--out")],
     name: Annotated[str | None, Option(show_default="name of its folder")] = None,
-    cores: Annotated[int | None, Option(min=1, show_default="all cores of this computer")] = None,
-    memory_gib: Annotated[int | None, Option(min=1, show_default="enough for two versions")] = None,
     max_batch_size: Annotated[int, Option(min=8)] = 32,
     rest_port: Annotated[int, Option(min=1, max=65535)] = 8501,
 ):
     """Write the files to run tensorflow_model_server.
 
-    The files are its settings and a file for Docker Compose.
+    The files are its settings and a file for Docker Compose, with all cores of this computer and
+    memory for two versions. Edit them for another computer.
 
     Examples:
       albert-keras server-kit saved_models/books --out kits/books
-      albert-keras server-kit saved_models/books/2 --out kits/books-2 --cores 8 --max-batch-size 64
+      albert-keras server-kit saved_models/books/2 --out kits/books-2 --max-batch-size 64
 
     Args:
       model: Exported model: the folder of its versions or of one version, or the name of a shipped
         model.
       folder: Output folder.
       name: Model name on the server.
-      cores: Processor cores of the server.
-      memory_gib: Memory limit in GiB.
       max_batch_size: Largest number of texts per batch.
       rest_port: Port of REST on the loopback address.
     """
@@ -122,7 +119,7 @@ def server_kit(
     from albert_keras.serving.layout import split_version
 
     name = split_version(model)[0].name if name is None else name
-    write_kit(folder, name, model, cores, max_batch_size, memory_gib, rest_port)
+    write_kit(folder, name, model, max_batch_size, rest_port)
     files = sorted(path.name for path in folder.iterdir())
     lines = [
         f"{folder}: {', '.join(files)}",

@@ -23,14 +23,13 @@ def write_kit(
     folder: str | Path,
     model_name: str,
     base_path: str | Path,
-    cores: int | None = None,
     max_batch_size: int = 32,
-    memory_gib: int | None = None,
     rest_port: int = 8501,
 ) -> Path:
     """Writes a folder with `compose.yaml`, which starts the server, and the settings of the server.
 
-    The files name the export by its path relative to `folder`, in `.env` only.
+    The server has all cores of this computer, and memory for two versions. The files name the
+    export by its path relative to `folder`, in `.env` only.
 
     Args:
         folder: The new folder; it must not exist, or be empty.
@@ -38,10 +37,8 @@ def write_kit(
         base_path: Folder of the export, with a folder for each version, whose newest version is
             served; or one of these folders, and then only that version is served; or the name of a
             shipped model.
-        cores: Number of CPU cores of the server; None takes all cores of this computer.
         max_batch_size: Maximum number of rows of one call of the graph, and of one request; at
             least 8, as warm-up requests have: a server rejects a version whose requests fail.
-        memory_gib: None takes twice the sum of the largest version's size and 1 GiB, rounded up.
         rest_port: Port on loopback.
 
     Returns:
@@ -75,9 +72,9 @@ def write_kit(
         # A thread waits for its batch: with fewer threads than rows no batch would become full.
         "threads": 2 * max_batch_size,
         "server_image": SERVER_IMAGE,
-        "cores": cores or os.cpu_count(),
+        "cores": os.cpu_count(),
         "max_batch_size": max_batch_size,
-        "memory_gib": memory_gib or math.ceil(2 * (size / 2**30 + 1)),
+        "memory_gib": math.ceil(2 * (size / 2**30 + 1)),
         "rest_port": rest_port,
     }
     with whole_folder(folder) as staging:
