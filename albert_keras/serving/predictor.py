@@ -1,9 +1,7 @@
 """Text in, answer out, from an exported folder; no run and no training file is needed."""
 
-import functools
 import logging
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,13 +17,10 @@ from albert_keras.formats.detection import (
 )
 from albert_keras.serving.calls import answers_by_signatures, call_by_rows
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K
-from albert_keras.tasks.kinds import build_task, task_names
+from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task import Task, check_text
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.tokenizers.cleanup import PLAIN_MARKS
-from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -46,8 +41,8 @@ class FilledMask(NamedTuple):
     #: For each [MASK] its candidates, the most likely first; empty for a mask beyond the maximum
     #: length of the model.
     masks: tuple[tuple[Candidate, ...], ...]
-    #: Tokens of the text that the model did not read; not known of exports of older versions.
-    dropped_tokens: int = 0
+    #: Tokens of the text that the model did not read.
+    dropped_tokens: int
 
 
 class SentenceOrder(NamedTuple):
@@ -56,28 +51,13 @@ class SentenceOrder(NamedTuple):
     first: str
     second: str
     in_order: float
-    dropped_tokens: int = 0  # as in FilledMask
+    dropped_tokens: int  # as in FilledMask
 
 
 def read_task(folder: Path) -> Task | None:
-    """Reads which task a version is for; None for a pre-trained model, or without `export.json`.
-
-    Unknown keys of the file are ignored.
-    """
-    record = read_export_record(folder)
-    # Older exports have no `kind` of their own.
-    if "pretraining" in (record.get("kind"), _dict_at(record, "run").get("kind")):
-        return None
-    settings = _dict_at(_dict_at(record, "task"), "config")
-    if settings.get("name") in task_names():
-        known = {name: settings[name] for name in TaskConfig.model_fields if name in settings}
-        return build_task(TaskConfig(**known))
-    return None
-
-
-def _dict_at(record, name):
-    value = record.get(name)
-    return value if isinstance(value, dict) else {}
+    """Reads which task a version is for; None for a pre-trained model, or without `export.json`."""
+    task = read_export_record(folder).get("task")
+    return build_task(TaskConfig(**task["config"])) if task else None
 
 
 class Predictor:
@@ -110,9 +90,10 @@ class Predictor:
         self.task = None if is_run else read_task(self.path)
         self._record = {"precision": "float32"} if is_run else read_export_record(self.path)
         self.precision = str(self._record.get("precision", ""))
-        self._seen_marks: set[str] = set()
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
+
+        from albert_keras.training.strategy import describe_devices
 
         self._tf = tf
         if is_run:
@@ -124,6 +105,8 @@ class Predictor:
 
             self._model = load_saved_model(self.path)
         self._functions = self._model.functions if is_run else self._model.signatures
+        precision = self.precision and f" in {self.precision}"
+        logger.info("predicting on %s%s", describe_devices(), precision)
 
     def answer(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
         """Answers inputs of a fine-tuned model.
@@ -140,31 +123,13 @@ class Predictor:
             InputError: If the model is a pre-trained one, or if one of the inputs is not valid for
                 its task.
         """
-        return self.answers(self.examples(inputs))
-
-    def examples(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
-        """Converts inputs of `answer` to examples; list, as `Task.read` returns."""
         inputs = [inputs] if isinstance(inputs, str | dict) else list(inputs)
-        return self._finetuned().typed_examples(inputs)
+        return self.answers(self._finetuned().typed_examples(inputs))
 
     def answers(self, examples: list[Any]) -> list[Any]:
-        """Answers examples of the task, as `answer`."""
+        """Answers examples of the task, as `Task.read` returns; as `answer`."""
         columns = self._finetuned().columns_of_strings(examples)
-        return self.answer_texts(columns, [example.id for example in examples])
-
-    def answer_texts(
-        self, columns: Mapping[str, Sequence[Any]], ids: Sequence[str] | None = None
-    ) -> list[Any]:
-        """Answers texts by name, of any model of texts.
-
-        Args:
-            columns: Lists of str, or of lists of str for "options", by the names of the
-                preprocessor of the model, equally long.
-            ids: Of the examples; None is their numbers.
-
-        Raises:
-            InputError: If the model is a pre-trained one, or of an unknown class.
-        """
+        ids = [example.id for example in examples]
         return answers_by_signatures(self.ask, self.names, self._model_class(), columns, ids)
 
     def _model_class(self):
@@ -213,7 +178,7 @@ class Predictor:
                 text,
                 answer["filled_text"].decode(errors="replace"),
                 _candidates(answer["pieces"], answer["scores"], text.count(MASK_LITERAL), top_k),
-                int(answer.get("dropped_tokens", 0)),
+                int(answer["dropped_tokens"]),
             )
             for text, answer in zip(given, answers, strict=True)
         ]
@@ -239,9 +204,7 @@ class Predictor:
             check_text("second", second)
         answers = call_by_rows(self.ask, "sentence_order", first=pairs[0], second=pairs[1])
         return [
-            SentenceOrder(
-                first, second, float(answer["in_order"]), int(answer.get("dropped_tokens", 0))
-            )
+            SentenceOrder(first, second, float(answer["in_order"]), int(answer["dropped_tokens"]))
             for first, second, answer in zip(*pairs, answers, strict=True)
         ]
 
@@ -269,7 +232,7 @@ class Predictor:
         from albert_keras.serving.saved_model.signatures import to_array  # loads TensorFlow
 
         self._check_signature(signature)
-        function = self._signatures[signature]
+        function = self._functions[signature]
         # Of a run it is a tf.function.
         listed = getattr(function, "input_signature", None) or function.structured_input_signature
         specs = {spec.name: spec for spec in self._tf.nest.flatten(listed)}
@@ -278,7 +241,6 @@ class Predictor:
                 f"The signature `{signature}` takes the inputs {', '.join(sorted(specs))}. "
                 f"Received: {', '.join(inputs) or 'none'}."
             )
-        self._warn_of_marks(self._tf.nest.flatten(list(inputs.values())))
         tensors = {
             name: self._tf.constant(to_array(inputs[name], spec), spec.dtype)
             for name, spec in specs.items()
@@ -293,27 +255,6 @@ class Predictor:
                 "have the same number of rows, and their sequences must not be too long. If this "
                 f"holds, the model is damaged. {AFTER_DAMAGE}"
             ) from error
-
-    @functools.cached_property
-    def _signatures(self) -> Mapping[str, Any]:
-        """The signatures of the model; the first use reports the device."""
-        from albert_keras.training.strategy import describe_devices
-
-        precision = self.precision and f" in {self.precision}"
-        logger.info("predicting on %s%s", describe_devices(), precision)
-        return self._functions
-
-    def _warn_of_marks(self, values):
-        """Logs, once for each, typographic marks of texts that the vocabulary does not know."""
-        texts = "".join(one for one in values if isinstance(one, str))
-        new = PLAIN_MARKS.keys() & set(texts) - self._seen_marks
-        self._seen_marks |= new
-        if new and (folder := self.path / TOKENIZER_FOLDER).is_dir():
-            tokenizer = Tokenizer.load(folder)
-            if unknown := tokenizer.unknown_characters(Counter(sorted(new)), len(new)):
-                logger.warning(
-                    "The vocabulary lacks marks of the text. %s.", tokenizer.remedy(unknown)
-                )
 
     def _finetuned(self) -> Task:
         if self.task is None:

@@ -97,6 +97,5 @@ def write_export(folder, task, model, tokenizer, signatures=None):
     tf.saved_model.save(part, str(folder), signatures=chosen)
     tokenizer.save(folder / "tokenizer")
     record = source.describe()
-    record["task"]["config"]["of a later version"] = record["of a later version"] = {"any": []}
     (folder / "export.json").write_text(json.dumps(record))
     return folder

@@ -12,7 +12,6 @@ from albert_keras.models.answers import ClassAnswer
 from albert_keras.serving.calls import answers_by_signatures, call_by_rows
 from albert_keras.serving.predictor import Predictor
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.cleanup import PLAIN_MARKS
 from tests.albert_keras.serving.small_exports import assert_alike
 from tests.albert_keras.serving.test_string_tasks import DIRTY
 from tests.albert_keras.tasks.small_tasks import make_task
@@ -46,16 +45,6 @@ def test_what_a_model_cannot_answer_is_refused(predictor):
         predictor.fill_mask(["\ud800 [MASK]"])
     pieces = predictor.ask("explain_tokens", text=["a", "\udcff"])["pieces"]
     assert pieces.shape[0] == 2 and pieces[0, 0] == b"[CLS]"
-
-
-def test_marks_that_the_vocabulary_lacks_are_named_once(predictor, monkeypatch, caplog):
-    predictor.fill_mask("I don’t [MASK] it — “now”.")  # new vocabularies read plain ones
-    monkeypatch.setitem(PLAIN_MARKS, "日", "'")
-    assert not caplog.messages[1:]
-    for _ in range(2):
-        predictor.sentence_order("A 日 began.", "It ended.")
-    (message,) = (one for one in caplog.messages if "marks" in one)
-    assert "Write ' for 日: the vocabulary knows these." in message
 
 
 def test_masks_that_are_never_read_have_no_candidates(predictor):
@@ -217,6 +206,6 @@ def test_a_model_that_fails_is_reported(predictor, monkeypatch):
 
     signature = predictor._model.signatures["encode"]
     fail.structured_input_signature = signature.structured_input_signature
-    monkeypatch.setattr(predictor, "_signatures", {"encode": fail})
+    monkeypatch.setattr(predictor, "_functions", {"encode": fail})
     with pytest.raises(InputError, match=r"`encode` of `.*` failed: indices\[0\] = 9. Its inputs"):
         predictor.encode(["a"])
