@@ -103,10 +103,9 @@ def _variant_lines(result):
         return
     sizes = {result.precision: result.saved_model_bytes}
     sizes |= {f"lite {weights}": size for weights, size in result.lite_bytes.items()}
-    for variant in sizes | result.losses:
-        size = f"{sizes[variant] / 1e6:.1f} MB" if variant in sizes else "as it was trained"
+    for variant, size in sizes.items():
         loss = result.losses.get(variant)
-        yield f"{variant}: {size}" + (f", {_describe_loss(loss)}" if loss else "")
+        yield f"{variant}: {size / 1e6:.1f} MB" + (f", {_describe_loss(loss)}" if loss else "")
     count = next(iter(result.losses.values())).num_predictions
     yield f"measured on {count} texts"
 

@@ -15,7 +15,6 @@ from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD, Place, 
 from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.serving.export.checks import (
     AccuracyLoss,
-    Parity,
     check_answers,
     check_signatures,
     compare,
@@ -56,8 +55,7 @@ class ExportResult(NamedTuple):
     precision: str  #: Precision of the SavedModel.
     saved_model_bytes: int  #: Size of what a server loads: graph, tokenizer and weights.
     lite_bytes: dict[str, int]  #: "float16" or "int8" -> size of the `.tflite` file.
-    #: By variant: "bfloat16", "int8", "lite float16" or "lite int8"; "run mixed_bfloat16" is the
-    #: run itself.
+    #: By variant: "bfloat16", "int8", "lite float16" or "lite int8".
     losses: dict[str, AccuracyLoss]
     keras_file: Path  #: The model for Keras, beside the folder of the version.
     signatures: tuple[str, ...]  #: Names of the signatures.
@@ -81,7 +79,7 @@ def export(
 
     The version gets its name only after all checks: the server has all operations of the version,
     its answers equal the answers of the Python code, and it answers the warm-up requests. If
-    weights or the training are not float32, the answers are compared with those of float32.
+    weights are not float32, the answers are compared with those of float32.
 
     Args:
         model: str or Path. Folder of a pre-trained or fine-tuned run; of a fine-tuning, which means
@@ -127,7 +125,7 @@ def export(
         )
     source: Any  # ExportSource or FunctionalModel
     module: Any  # its signatures: StringModel or FunctionalModel
-    parity: Parity | None
+    difference: float | None
     with new_version(out, version) as draft:
         logger.info("1/4 loading the model")
         if isinstance(model, keras.Model) and not is_of_package(model):
@@ -141,11 +139,11 @@ def export(
         logger.info("3/4 checking operations and answers")
         predictor, signatures = Predictor(draft.folder), read_signatures(draft.folder)
         functions = module.functions | module.token_functions
-        parity = check_signatures(functions, predictor.call, signatures, precision)
+        difference = check_signatures(functions, predictor.call, signatures, precision)
         if precision != "float32":
-            parity = None  # of such weights see `compare`
+            difference = None  # of such weights see `compare`
         elif isinstance(source.model, AlbertForTexts):
-            parity = check_answers(source.model, predictor.ask, predictor.names)
+            difference = check_answers(source.model, predictor.ask, predictor.names)
         logger.info("4/4 answering the warm-up requests")
         write_warm_up(draft.folder, signatures, module.buckets, predictor.call)
         lite_files = write_lite(draft.folder / "lite", source, lite)
@@ -156,7 +154,7 @@ def export(
             "keras_precision": keras_precision,
             "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
             "version": draft.version,
-            "parity": parity and parity._asdict(),
+            "largest_difference": difference,
             "signatures": as_json(signatures),
             "fingerprint": fingerprint,
             "tensorflow": tf.__version__,
@@ -180,7 +178,7 @@ def export(
         keras_file(path),
         tuple(signature.name for signature in signatures),
         fingerprint,
-        parity and parity.largest_difference,
+        difference,
     )
 
 

@@ -8,12 +8,10 @@ measured against the same model in float32.
 import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy.special
 import tensorflow as tf
 
 from albert_keras.demo_corpus import demo_documents
@@ -51,20 +49,12 @@ _BYTES += [b"", b"\xff\xfe \xc3\x28 \xed\xa0\x80"]
 ROUNDING = {"float32": 1e-4, "bfloat16": 5e-2, "int8": 1e-3}
 #: Maximum difference of probabilities from the model in memory: rounded in another order.
 TOLERANCE = 1e-5
-#: Texts or examples that variants are compared on, and fewer if the run's own precision is the only
-#: variant, since then the comparison is part of a plain export.
-NUM_TEXTS, NUM_OF_RUN = 256, 32
+#: Texts or examples that variants are compared on.
+NUM_TEXTS = 256
 #: Words of a text in which one is masked.
 _FEWEST_WORDS, _MOST_WORDS = 5, 16
 #: Proportion of equal answers below which something is probably wrong.
 _MIN_AGREEMENT = 0.9
-
-
-class Parity(NamedTuple):
-    """Difference between a SavedModel and the model in memory."""
-
-    num_texts: int  #: Texts compared.
-    largest_difference: float  #: Between two numbers; those above 1 relative to their size.
 
 
 class AccuracyLoss(NamedTuple):
@@ -96,10 +86,11 @@ def check_signatures(
     call: Callable,
     signatures: list[Signature],
     precision: str = "float32",
-) -> Parity:
+) -> float:
     """Checks that each signature returns for a batch what its function does for each text alone.
 
-    RuntimeError if not, or if a number is not finite.
+    Returns the largest difference of a number, relative to its size if that is above 1;
+    RuntimeError if it is more than rounding or not finite, or if anything else differs.
 
     Args:
         functions: The tf.functions in memory that were saved, by the names of the signatures.
@@ -122,13 +113,11 @@ def check_signatures(
                 difference = _difference(given, expected.numpy(), found, tolerance)
                 largest = max(largest, difference)
         progress.add()
-    return Parity(len(_BYTES), largest)
+    return largest
 
 
-def check_answers(model: AlbertForTexts, call: Callable, signatures: Sequence[str]) -> Parity:
-    """Checks that a float32 export answers as the model in memory.
-
-    RuntimeError if a label or text differs, or a number differs by more than rounding.
+def check_answers(model: AlbertForTexts, call: Callable, signatures: Sequence[str]) -> float:
+    """Checks that a float32 export answers as the model in memory; as `check_signatures`.
 
     Args:
         call: Name of a signature, and lists of str by name → dict of np.ndarray [B, ...].
@@ -141,18 +130,12 @@ def check_answers(model: AlbertForTexts, call: Callable, signatures: Sequence[st
         _difference(text, _comparable(one), _comparable(other), TOLERANCE)
         for text, one, other in zip(TEXTS, expected, found, strict=True)
     ]
-    return Parity(len(TEXTS), max(differences))
+    return max(differences)
 
 
 def _comparable(answer):
-    """Returns an answer as plain values that rounding cannot change much."""
-    values = answer._asdict()
-    if "nbest" in values:
-        # Almost equally likely texts may be in any order.
-        values["nbest"] = [text["probability"] for text in values["nbest"]]
-    if values.get("null_score") is not None:  # a logit
-        values["null_score"] = float(scipy.special.expit(values["null_score"]))
-    return values
+    """Returns the fields of an answer, but for texts of which any may come first."""
+    return {name: value for name, value in answer._asdict().items() if name != "nbest"}
 
 
 def _difference(given, expected, found, tolerance):
@@ -182,77 +165,67 @@ def _difference(given, expected, found, tolerance):
 def compare(
     source: ExportSource,
     precision: str,
-    predictor: Predictor | None,
+    predictor: Predictor,
     lite_files: dict[str, Path],
 ) -> dict[str, AccuracyLoss]:
     """Compares the variants of an export with the float32 model.
 
     Fine-tuned models answer the development examples of the training if they still exist, else
     texts of the demo corpus; pre-trained models fill a mask in these.
-    A run that was trained in another precision is a variant as well, such as "run mixed_bfloat16".
 
     Args:
         precision: Of the SavedModel.
-        predictor: Of the SavedModel, unless that is float32.
+        predictor: Of the SavedModel.
         lite_files: "float16" or "int8" -> `.tflite` file.
 
     Returns:
         Variant -> AccuracyLoss, such as "int8" or "lite int8"; empty if there is only float32.
     """
-    variants: dict[str, Callable] = {}
-    if precision != "float32" and predictor is not None:
-        variants[precision] = partial(_answers, source, predictor=predictor)
-    for name, file in lite_files.items():
-        variants[f"lite {name}"] = partial(_answers, source, lite=LiteModel(file))
-    count = NUM_TEXTS if variants else NUM_OF_RUN
-    if source.load_trained is not None:
-        model = source.load_trained()
-        variants[f"run {model.dtype_policy.name}"] = partial(_answers, source, model=model)
-    if not variants:
+    if precision == "float32" and not lite_files:
         return {}
-    logger.info("comparing %s with float32", ", ".join(variants))
-    inputs: Any = masked_texts()[:count]
+    found = {}
     if isinstance(source.model, AlbertForTexts):
-        inputs = _examples(source, count)
-    expected = _answers(source, inputs)
-    return {name: loss_of(name, expected, answers(inputs)) for name, answers in variants.items()}
+        columns, model = _examples(source), source.model
+        expected = model.answers(columns)
+        if precision != "float32":
+            names = predictor.names
+            found[precision] = answers_by_signatures(predictor.ask, names, type(model), columns)
+        rows = TextRows(model.preprocessor, columns)
+        for name, file in lite_files.items():
+            found[f"lite {name}"] = rows.answers(model, LiteModel(file).predict(rows))
+    else:
+        texts, module = masked_texts(), source.string_model("float32")
+        fill_mask = module.functions["fill_mask"]
+
+        def ask(_, text):
+            return {name: value.numpy() for name, value in fill_mask(tf.constant(text)).items()}
+
+        expected = _likeliest(ask, texts)
+        if precision != "float32":
+            found[precision] = _likeliest(predictor.ask, texts)
+        for name, file in lite_files.items():
+            found[f"lite {name}"] = _filled(LiteModel(file), module, texts)
+    logger.info("comparing %s with float32", ", ".join(found))
+    return {name: loss_of(name, expected, answers) for name, answers in found.items()}
 
 
-def _answers(source, inputs, model=None, predictor=None, lite=None):
-    """Answers examples, texts by name, or returns the likeliest pieces for masks of texts.
+def _likeliest(call, texts):
+    """Returns the likeliest piece for the mask of each text, a Candidate."""
+    rows = call_by_rows(call, "fill_mask", text=texts)
+    return [Candidate(row["pieces"][0, 0].decode(), float(row["scores"][0, 0])) for row in rows]
 
-    By the model in memory, unless another one is given.
-    """
-    model = model or source.model
-    if isinstance(model, AlbertForTexts):
-        if predictor is not None:
-            return answers_by_signatures(predictor.ask, predictor.names, type(model), inputs)
-        if lite is not None:
-            rows = TextRows(model.preprocessor, inputs)
-            return rows.answers(model, lite.predict(rows))
-        return model.answers(inputs)
-    if predictor is not None:
-        rows = call_by_rows(predictor.ask, "fill_mask", text=inputs)
-        return [Candidate(row["pieces"][0, 0].decode(), float(row["scores"][0, 0])) for row in rows]
-    fill = partial(_masked_probabilities, model) if lite is None else lite.fill_masks
-    found = []
-    packed, *_ = source.string_model("float32").masked_sequences(tf.constant(inputs))
+
+def _filled(lite, module, texts):
+    """Returns the same by a LiteModel, which takes the ids of a StringModel."""
+    packed, *_ = module.masked_sequences(tf.constant(texts))
+    tokenizer, found = module.rows.tokenizer, []
     for row, mask in zip(packed["input_ids"].numpy(), packed["input_mask"].numpy(), strict=True):
-        ids = row[mask > 0]
-        positions = np.flatnonzero(ids == source.tokenizer.mask_id)
-        if not len(positions):  # the mask is beyond the end of the sequence
-            found.append(Candidate("", 0.0))
-            continue
-        [probabilities] = fill(ids, positions[:1].tolist())
-        piece = source.tokenizer.piece_of(int(probabilities.argmax()))
-        found.append(Candidate(piece, float(probabilities.max())))
+        ids, candidate = row[mask > 0], Candidate("", 0.0)  # of a mask beyond the last position
+        for probabilities in lite.fill_masks(ids, np.flatnonzero(ids == tokenizer.mask_id)):
+            best = int(probabilities.argmax())
+            candidate = Candidate(tokenizer.piece_of(best), float(probabilities[best]))
+        found.append(candidate)
     return found
-
-
-def _masked_probabilities(model, ids, positions):
-    """Returns the probabilities of all pieces at positions of a sequence, [positions, V]."""
-    inputs = {"input_ids": tf.constant([ids]), "masked_lm_positions": tf.constant([positions])}
-    return tf.nn.softmax(model(inputs)["masked_lm_logits"])[0].numpy()
 
 
 def loss_of(name: str, expected: list, found: list) -> AccuracyLoss:
@@ -272,7 +245,7 @@ def loss_of(name: str, expected: list, found: list) -> AccuracyLoss:
 
 
 def masked_texts() -> list[str]:
-    """Returns texts of the demo corpus, the word in the middle masked."""
+    """Returns short texts of the demo corpus, the word in the middle masked."""
     texts = []
     for text in _demo_texts():
         words = text.split()[:_MOST_WORDS]
@@ -287,15 +260,15 @@ def _demo_texts():
     return list(itertools.islice((text for text in texts if text.strip()), NUM_TEXTS))
 
 
-def _examples(source, count):
+def _examples(source):
     """Returns development examples, or examples made of the demo corpus, as texts by name."""
     task = source.task
     try:
         if task is not None:
-            return task.columns_of_strings(task.read(task.dev_splits[0])[:count])
+            return task.columns_of_strings(task.read(task.dev_splits[0])[:NUM_TEXTS])
     except InputError as error:
         logger.info("no development examples (%s): comparing on the text of the demo", error)
-    return columns_of_texts(source.model, _demo_texts()[:count])
+    return columns_of_texts(source.model, _demo_texts())
 
 
 def _is_same(one, other):

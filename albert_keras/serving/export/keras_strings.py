@@ -28,7 +28,7 @@ class FunctionalModel(tf.Module):
 
     #: Lengths of the warm-up requests, in words.
     buckets = (16, 32, 64, 128)
-    step = load_trained = None
+    step = None
 
     def __init__(self, model: keras.Model):
         super().__init__(name="functional_model")

@@ -1,8 +1,6 @@
 """What is exported: a trained model, and everything that belongs to it."""
 
-import functools
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,8 +42,6 @@ class ExportSource(NamedTuple):
     #: Main score of each baseline of a fine-tuning on these examples, by its name; may be empty.
     baselines: dict[str, float] = {}
     verdict: str | None = None  # the sentence of a fine-tuning that says whether to use it
-    #: Loads the model in the precision of its training; None if that is float32 or unknown.
-    load_trained: Callable[[], keras.Model] | None = None
 
     @property
     def kind(self) -> str:
@@ -126,10 +122,7 @@ def _of_run(origin, sequence_length):
         task = TaskConfig(**run.record["config"]["task"])  # with the files of its training
         task = build_task(task.replace(max_seq_length=length))
         known = _comparison(run)
-    build = functools.partial(origin.build, sequence_length=length)
-    model = build("float32")
-    if origin.record.config["dtype"] != "float32":
-        known["load_trained"] = build
+    model = origin.build("float32", sequence_length=length)
     record = run.record | {"albert_config": model.config.to_dict()}
     scores = _scores(run, step)
     return ExportSource(record, step, model, origin.tokenizer, length, task, scores=scores, **known)

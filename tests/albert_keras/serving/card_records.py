@@ -17,7 +17,6 @@ PRETRAINED = {
     "max_seq_length": 64,
     "precision": "float32",
     "accuracy_loss": {},
-    "parity": {"num_texts": 9, "largest_difference": 8.04e-07},
     "signatures": {
         "serving_default": {"method": "predict", "inputs": TEXT, "outputs": {}},
         "sentence_order": {
@@ -68,7 +67,6 @@ FINETUNED = copy.deepcopy(PRETRAINED) | {
             "largest_difference": 0.02,
         }
     },
-    "parity": None,
 }
 FINETUNED["run"] |= {
     "kind": "finetuning",

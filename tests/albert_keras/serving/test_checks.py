@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.export.checks import TEXTS, check_answers, check_signatures
+from albert_keras.serving.export.checks import check_answers, check_signatures
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.saved_model.signatures import Signature, read_signatures
 
@@ -16,8 +16,7 @@ def test_a_class_that_is_another_is_found(of_kind, pairs_predictor, output):
         return answer | {output: answer[output][::-1]}
 
     model, names = of_kind("classification")[1], pairs_predictor.names
-    parity = check_answers(model, pairs_predictor.ask, names)
-    assert parity.num_texts == len(TEXTS) and 0 <= parity.largest_difference < 1e-5
+    assert 0 <= check_answers(model, pairs_predictor.ask, names) < 1e-5
     with pytest.raises(RuntimeError, match="does not give the same answer"):
         check_answers(model, changed, names)
 
@@ -44,7 +43,7 @@ def test_a_number_or_piece_that_is_another_is_found(predictor, functions, name, 
         answer = predictor.call(name, inputs)
         return answer | {output: change(answer[output])}
 
-    assert check_signatures(functions, predictor.call, [signature]).largest_difference < 1e-5
+    assert check_signatures(functions, predictor.call, [signature]) < 1e-5
     message = f"does not give the same answer .* `{output}` of signature `{name}`"
     with pytest.raises(RuntimeError, match=message):
         check_signatures(functions, changed, [signature])

@@ -1,6 +1,5 @@
 """Exports are published completely, serve strings, load in Keras, and say what precision costs."""
 
-import itertools
 import json
 import logging
 import shutil
@@ -20,18 +19,16 @@ from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.text_classifiers import AlbertForClassification
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
-from albert_keras.serving.export.checks import NUM_OF_RUN, compare, loss_of
+from albert_keras.serving.export.checks import compare, loss_of
 from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import write_lite
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.layout import new_version
 from albert_keras.serving.predictor import Candidate, Predictor
 from albert_keras.serving.publish import export, round_weights
-from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.serving.saved_model.signatures import WARM_UP_FILE, read_signatures
 from albert_keras.serving.serve_check import serve_check
 from data_pipeline.errors import InputError
-from data_pipeline.limits import read_json
 from tests.albert_keras.serving.local.running import running
 from tests.albert_keras.serving.small_exports import assert_alike, make_model, write_run
 from tests.albert_keras.serving.test_string_tasks import DIRTY
@@ -90,7 +87,7 @@ def test_a_version_of_a_task_says_what_it_is(pairs_export):
     assert record["kind"] == "finetuning" and record["task"]["labels"] == ["no", "yes", "maybe"]
     assert record["task"]["takes_pair"] and record["task"]["max_seq_length"] == 40
     assert len(record["fingerprint"]) == 5 and set(record["signatures"]) == set(signatures)
-    assert record["parity"]["num_texts"] and record["parity"]["largest_difference"] < 1e-5
+    assert 0 <= record["largest_difference"] < 1e-5
 
 
 def test_where_files_lay_and_what_was_typed_stays_at_home(pairs_export, tiny_export):
@@ -183,7 +180,6 @@ def test_a_model_from_a_preset_answers_as_its_predict(tiny_run, tmp_path):
     model.save(tmp_path / "films.keras")
     result = export(tmp_path / "films.keras", tmp_path / "films", version=7)
     assert result.version == 7 and "classify" in result.signatures
-    check_ops(result.path)
     texts = [text for text in DIRTY if text.strip()]
     assert_alike(Predictor(tmp_path / "films").answer(texts), model.answer(texts))
     with running([tmp_path / "films"]) as server:
@@ -191,27 +187,16 @@ def test_a_model_from_a_preset_answers_as_its_predict(tiny_run, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "kind, precision",
-    # The narrow precisions change the encoder, which all kinds share, so each has one of them.
-    [
-        *((kind, "float32") for kind in SETTINGS),
-        *zip(SETTINGS, itertools.cycle(["bfloat16", "int8"]), strict=False),
-    ],
-)
-def test_every_kind_passes_all_checks(run_of_kind, tmp_path, kind, precision):
-    result = export(run_of_kind(kind), tmp_path / "name", precision=precision)
-    if precision == "float32":
-        assert result.largest_difference < 1e-5 and not result.losses
-    else:
-        assert 0 < result.losses[precision].num_predictions <= 256
+@pytest.mark.parametrize("precision, kinds", [("bfloat16", 0), ("int8", 1)])
+def test_narrow_models_of_all_kinds_pass_all_checks(run_of_kind, tmp_path, precision, kinds):
+    for kind in [*SETTINGS][kinds::2]:  # they change the encoder, which all kinds share
+        result = export(run_of_kind(kind), tmp_path / kind, precision=precision)
         loss = result.losses[precision]
-        # Scores of a head that was drawn are far apart; half a hundredth more is another one.
-        if kind == "multi_regression":
+        assert 0 < loss.num_predictions <= 256 and result.num_bytes > result.saved_model_bytes
+        if kind in ("regression", "multi_regression"):  # scores of a head that was drawn
             assert loss.mean_difference < 0.1
         else:
-            assert loss.largest_difference < 0.5 if kind == "regression" else loss.agreement > 0.8
-    assert result.num_bytes > result.saved_model_bytes
+            assert loss.agreement > 0.8
 
 
 @pytest.mark.slow
@@ -389,15 +374,3 @@ def test_differences_are_those_computed_by_hand(caplog):
     one, other = (ClassAnswer("0", "yes", p, {"yes": p, "no": 1 - p}) for p in (0.9, 0.6))
     loss = loss_of("c", [one], [other])
     assert loss.agreement == 1 and loss.mean_difference == pytest.approx(0.3)
-
-
-def test_a_run_in_another_precision_is_compared_with_its_export(run_of_kind, tmp_path):
-    run = shutil.copytree(run_of_kind("classification"), tmp_path / "run")
-    assert compare(open_source(run), "float32", None, {}) == {}
-    record = read_json(run / "model.json")
-    record["config"]["dtype"] = "mixed_bfloat16"
-    del record["content_sha256"]
-    (run / "model.json").write_text(json.dumps(record))
-    ((name, loss),) = compare(open_source(run), "float32", None, {}).items()
-    assert name == "run mixed_bfloat16" and loss.num_predictions == NUM_OF_RUN
-    assert 0 < loss.mean_difference < 0.05 and loss.agreement > 0.5
