@@ -3,13 +3,11 @@
 import dataclasses
 import logging
 import os
-import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.detection import RESULTS, RUN_RECORD
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.run import Run
@@ -19,8 +17,13 @@ from albert_keras.tasks.baselines import baseline_answers
 from albert_keras.tasks.example_report import count_labels
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.given import settings_of
-from albert_keras.tasks.labels import frequency_loss, only_label
-from albert_keras.tasks.results import FinetuneResult, best_seed, read_results, save_results
+from albert_keras.tasks.results import (
+    RANDOM,
+    FinetuneResult,
+    best_seed,
+    read_results,
+    save_results,
+)
 from albert_keras.tasks.task_data import prepare
 from albert_keras.tasks.train_seed import train_seed
 from albert_keras.training.cluster import barrier, is_chief, noticing_lost_workers, num_workers
@@ -105,58 +108,27 @@ def finetune(
         data = data if teaching is None else teaching.taught(data)
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
-        answers = baseline_answers(strategy, data, initial_weights)
-        (first, (dev, _)), metric = next(iter(data.dev.items())), data.task.metric
-        baselines = {
-            name: {split: data.task.scores(data.dev[split].examples, one[split]) for split in one}
-            for name, one in answers.items()
-        }
-        for name, scores in baselines.items():
-            logger.info("%s: %s %.3f on %s", name, metric, scores[first][metric], first)
-        outcomes = [
-            train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)
-            for seed in all_seeds
-        ]
+        baselines = baseline_answers(strategy, data, initial_weights)
+        for name, answers in baselines.items():
+            split, examples = next(iter(data.dev.items()))
+            score = data.task.scores(examples.examples, answers[split])[data.task.metric]
+            logger.info("%s: %s %.3f on %s", name, data.task.metric, score, split)
+
+        def train(weights, name, seed):
+            return train_seed(strategy, data, weights, out / name, seed, allow_changes)
+
+        outcomes = [train(initial_weights, f"seed-{seed}", seed) for seed in all_seeds]
+        trained = list(outcomes)
         has_random = random_baseline and initial_weights.kind != "random"
-        has_random = has_random and data.task.kind != "similarity"
-        random = _finished_baseline(out, all_seeds[0]) if has_random else None
-        if has_random and random is None:
+        if has_random and data.task.kind != "similarity":
             logger.info("Training the same model from random weights (`random_baseline`).")
             untrained = dataclasses.replace(
                 initial_weights, path="random", kind="random", step=None, _open=None
             )
-            random = train_seed(
-                strategy, data, untrained, out / "random", all_seeds[0], allow_changes
-            ).result
-        splits = {"train": data.train, **data.dev}
-        counts = {split: count_labels(data.task, one.examples) for split, one in splits.items()}
-        absent = {split: [name for name in one if not one[name]] for split, one in counts.items()}
-        result = FinetuneResult(
-            path=str(out),
-            task=config.task.name,
-            metric=metric,
-            seeds=tuple(
-                outcome.result._replace(
-                    leads={
-                        name: data.task.lead(dev, outcome.answers[first], one[first])
-                        for name, one in answers.items()
-                    }
-                )
-                for outcome in outcomes
-            ),
-            baselines=baselines,
-            random=random,
-            origin=str(initial_weights),
-            loaded=tuple(outcomes[0].loaded),
-            examples={split: len(dev.examples) for split, dev in data.dev.items()},
-            positive_class=data.task.positive_class,
-            overlap={split: overlap._asdict() for split, overlap in data.overlaps.items()},
-            absent={split: names for split, names in absent.items() if names},
-            only_label=only_label(dev),
-            frequency_loss=frequency_loss(data.train.examples),
-        )
+            trained.append(train(untrained, "random", all_seeds[0]))
+            baselines[RANDOM] = trained[-1].answers
+        result = _result(out, data, initial_weights, outcomes, baselines)
         best = outcomes[result.seeds.index(best_seed(result))]
-        result = result._replace(tuned=best.tuned)
         if is_chief(strategy):
             files = {
                 split: write_answers(
@@ -164,14 +136,50 @@ def finetune(
                 )
                 for number, (split, (examples, _)) in enumerate(data.dev.items())
             }
-            result = result._replace(files=files)
+            result = result._replace(tuned=best.tuned, files=files)
             save_results(out, result)
             if not config.training.keep_optimizer_state:
-                _keep_best_weights(out, result)
+                for run in (outcome.result for outcome in trained):
+                    checkpoints = Run.open(out / run.path).checkpoints
+                    checkpoints.keep_weights(run.best_step, run.last_step)
         barrier(strategy)  # the first worker has written
         if not is_chief(strategy):
             result = read_results(out)
     return result
+
+
+def _result(out, data, initial_weights, outcomes, baselines):
+    """Returns the result of trainings, compared with the answers of baselines, without files."""
+    task, splits = data.task, {"train": data.train, **data.dev}
+    first, (dev, _) = next(iter(data.dev.items()))
+    counts = {split: count_labels(task, one.examples) for split, one in splits.items()}
+    absent = {split: [name for name in one if not one[name]] for split, one in counts.items()}
+
+    def compared(outcome):
+        leads = {
+            name: task.lead(dev, outcome.answers[first], answers[first])
+            for name, answers in baselines.items()
+        }
+        return outcome.result._replace(leads=leads)
+
+    return FinetuneResult(
+        path=str(out),
+        task=data.config.task.name,
+        metric=task.metric,
+        seeds=tuple(map(compared, outcomes)),
+        baselines={
+            name: {
+                split: task.scores(data.dev[split].examples, one) for split, one in answers.items()
+            }
+            for name, answers in baselines.items()
+        },
+        origin=str(initial_weights),
+        loaded=tuple(outcomes[0].loaded),
+        examples={split: len(one.examples) for split, one in data.dev.items()},
+        positive_class=task.positive_class,
+        overlap={split: overlap._asdict() for split, overlap in data.overlaps.items()},
+        absent={split: names for split, names in absent.items() if names},
+    )
 
 
 def _check_out(out):
@@ -181,21 +189,3 @@ def _check_out(out):
     is_started = any(name.startswith(("seed-", ".seed-")) for name in names)
     if not is_started and names != {SKIPPED_ROWS}:
         check_output_folder(out)
-
-
-def _finished_baseline(out, seed):
-    """Returns the result of the random baseline if its weights were removed, otherwise None.
-
-    The run of the same seed from the initial weights was compared with the settings already.
-    """
-    run = out / "random"
-    is_removed = (run / RUN_RECORD).is_file() and not (run / "checkpoints").is_dir()
-    found = read_results(out).random if is_removed and (out / RESULTS).is_file() else None
-    return found if found is not None and found.seed == seed else None
-
-
-def _keep_best_weights(out, result):
-    """Removes what only training needs: all but the weights of the best step of each seed."""
-    for seed in result.seeds:
-        Run.open(out / seed.path).checkpoints.keep_weights(seed.best_step, seed.last_step)
-    shutil.rmtree(out / "random" / "checkpoints", ignore_errors=True)

@@ -48,22 +48,6 @@ def check_few(names: Sequence[str], count: int, what: str):
         )
 
 
-def only_label(examples: Iterable[Any]) -> str | None:
-    """Returns the label that all examples have, or None if they differ or have none."""
-    labels = (getattr(one, "tags", None) or (getattr(one, "label", None),) for one in examples)
-    found = {label for several in labels for label in several}
-    return str(*found) if len(found) == 1 and None not in found else None
-
-
-def frequency_loss(examples: Sequence[Any]) -> float | None:
-    """Returns the crossentropy of the frequencies of classes; None if labels are no classes."""
-    counts = collections.Counter(getattr(one, "label", None) for one in examples)
-    if not all(isinstance(label, str) for label in counts):
-        return None
-    shares = np.array(list(counts.values())) / len(examples)
-    return float(-(shares * np.log(shares)).sum())
-
-
 def label_numbers(values: Iterable[str], labels: Sequence[str]) -> np.ndarray:
     """Returns the position of each value in `labels`, int64; InputError for an unknown one."""
     numbers = {label: number for number, label in enumerate(labels)}

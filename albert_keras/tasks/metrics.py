@@ -125,23 +125,6 @@ def paired_interval(metric: Metric, labels, predictions, others) -> Interval:
     return bootstrap_interval(difference, labels, np.stack([predictions, others], axis=1))
 
 
-def difference_interval(
-    score: float, interval: Interval, other: float, other_interval: Interval | None
-) -> Interval:
-    """Returns the 95 % range of the difference of two scores of different examples.
-
-    For the same examples it is too wide. `interval` and `other_interval` are 95 % intervals of
-    `score` and `other`; None for a score without one.
-
-    Source:
-        Newcombe, Statistics in Medicine 17, 1998, pages 873 to 890, method 10.
-    """
-    low, high = other_interval or (other, other)
-    below = math.hypot(score - interval.low, high - other)
-    above = math.hypot(interval.high - score, other - low)
-    return Interval(score - other - below, score - other + above)
-
-
 def shown_metric(name: str, positive_class: str | None = None) -> str:
     """Returns the name of a metric as it is shown, with the class that an F1 score refers to."""
     is_of_a_class = positive_class is not None and name == "f1"

@@ -15,7 +15,6 @@ from albert_keras.runs.trained_data import ROWS, Overlap
 from albert_keras.tasks.metrics import (
     Interval,
     count_caution,
-    difference_interval,
     score_texts,
     tuned_text,
 )
@@ -27,8 +26,6 @@ from data_pipeline.limits import read_json, with_digest
 _IN_PERCENT = ("squad1", "squad2")
 #: The baseline that is a network of the same size: it does not count for the verdict.
 RANDOM = "same model from random weights"
-#: A loss above this share of that of the frequencies of the classes is hardly any better.
-_LEARNED = 0.95
 #: Labels that are named in one message.
 _LABELS_SHOWN = 8
 
@@ -48,7 +45,6 @@ class SeedResult(NamedTuple):
     collapse: str | None = None  # set if all answers are the same, see `Task.collapse`
     stopped_early: bool = False  # because scores no longer improved
     seconds: float = 0.0
-    loss: float | None = None  # of the last steps; None if it is not the crossentropy of classes
     #: By the name of a baseline, the 95 % interval of the difference of the main metric to it, on
     #: the first split, see `Task.lead`.
     leads: dict[str, Interval] = {}
@@ -71,8 +67,8 @@ class FinetuneResult(NamedTuple):
     task: str
     metric: str  # the main metric, `Task.metric`; more is better
     seeds: Annotated[tuple[SeedResult, ...], Field(min_length=1)]
-    baselines: dict[str, Scores] = {}  # of the simple baselines by name, see `baseline_answers`
-    random: SeedResult | None = None  # the same model trained from random weights
+    #: Of the simple baselines by name, see `baseline_answers`, and of `RANDOM` if it was trained.
+    baselines: dict[str, Scores] = {}
     tuned: dict[str, float] = {}  # returned by `Task.tuned`
     origin: str = ""  # the initial weights
     loaded: tuple[str, ...] = ()  # what was loaded from the initial weights, line by line
@@ -83,9 +79,6 @@ class FinetuneResult(NamedTuple):
     #: that is unknown.
     overlap: dict[str, dict[str, Any]] = {}
     absent: dict[str, list[str]] = {}  # labels without an example, by split, also of training
-    only_label: str | None = None  # the one that all examples of the first split have
-    #: The loss of always answering with the frequencies of the classes in training; None without.
-    frequency_loss: float | None = None
 
     @property
     def model(self) -> Any:
@@ -113,18 +106,16 @@ def best_seed(result: FinetuneResult) -> SeedResult:
 def baseline_scores(result: FinetuneResult, split: str | None = None) -> dict[str, float]:
     """Returns the main score of each baseline on a split, by default the first one, by its name."""
     split = split or first_split(result)
-    found = dict(result.baselines)
-    if result.random:
-        found[RANDOM] = result.random.scores
-    return {name: scores[split][result.metric] for name, scores in found.items() if split in scores}
+    return {
+        name: scores[split][result.metric]
+        for name, scores in result.baselines.items()
+        if split in scores
+    }
 
 
 def as_json(result: FinetuneResult) -> dict:
     """Returns a result as plain JSON: dicts, lists, strings, numbers."""
-    values = result._asdict() | {
-        "seeds": [seed._asdict() for seed in result.seeds],
-        "random": result.random and result.random._asdict(),
-    }
+    values = result._asdict() | {"seeds": [seed._asdict() for seed in result.seeds]}
     # Numbers of NumPy become those of Python.
     return json.loads(json.dumps(values, default=lambda value: value.item(), allow_nan=False))
 
@@ -257,40 +248,8 @@ def cautions(result: FinetuneResult) -> list[str]:
     count = result.examples.get(first_split(result))
     if count and (caution := count_caution(count, result.metric)):
         found.append(caution)
-    for seed in result.seeds:
-        if seed.collapse:
-            found.append(
-                f"seed {seed.seed} collapsed: {seed.collapse}. On SST-2, LAMB at 3e-3 and AdamW at "
-                "2e-4 did this, and half the rate, or `optimizer.name=lamb` with "
-                "`optimizer.lr=1e-3`, did not."
-            )
-        elif None not in (seed.loss, result.frequency_loss):
-            if seed.loss > _LEARNED * result.frequency_loss:
-                found.append(
-                    f"seed {seed.seed} hardly learned anything: its loss is {seed.loss:.3f}, and "
-                    f"{result.frequency_loss:.3f} if each answer were the frequencies of the "
-                    "classes. Train longer (`epochs`), at another rate (`lr`), or from weights "
-                    "that were trained on more text (`origin`)"
-                )
-    if result.random:
-        found += _cautions_about_random(result)
+    found += [f"seed {one.seed} collapsed: {one.collapse}" for one in result.seeds if one.collapse]
     return found
-
-
-def _cautions_about_random(result):
-    """Yields warnings about what a pre-training is worth, compared with random weights."""
-    if result.random.collapse:
-        yield (
-            f"the {RANDOM} collapsed: {result.random.collapse}. A comparison with it is not "
-            "meaningful."
-        )
-    score, other = _main_score(result)[0], baseline_scores(result)[RANDOM]
-    lead = _lead(result, RANDOM)
-    both = _comparison(result, RANDOM, score, other, lead)
-    if score <= other:
-        yield f"no better than the {RANDOM}: {both}"
-    elif lead.low <= 0:
-        yield f"the lead over the {RANDOM} may be due to chance: {both}"
 
 
 def verdict_of(result: FinetuneResult) -> Verdict | None:
@@ -305,18 +264,19 @@ def verdict_of(result: FinetuneResult) -> Verdict | None:
     found.pop(RANDOM, None)
     if not found:
         return None
-    if result.only_label is not None:
-        return Verdict(
-            None, f"undecided: all examples have `{result.only_label}`, which shows nothing"
-        )
     name, best = max(found.items(), key=lambda item: item[1])
     score, lead = _main_score(result)[0], _lead(result, name)
-    both = _comparison(result, name, score, best, lead)
+    number, count = formatter(result.task), result.examples.get(first_split(result))
+    examples = f" on {count_of(count, 'example')}" if count else ""
+    both = (
+        f"{result.metric} {number(score)} versus {number(best)} of the {name}{examples}, "
+        f"difference {difference_text(score - best, lead, number)}"
+    )
     if lead.low > 0:
         return Verdict(True, f"worth using: {both}")
     if lead.high < 0:
         return Verdict(False, f"not worth using: {both}")
-    count, difference = result.examples.get(first_split(result)), score - best
+    difference = score - best
     if not count or not difference:
         return Verdict(None, f"undecided: {both}")
     # The error of a difference falls with the root of the number of examples.
@@ -324,15 +284,6 @@ def verdict_of(result: FinetuneResult) -> Verdict | None:
     enough = _rounded_up(count * (error / difference) ** 2)
     return Verdict(
         None, f"undecided: {both}; if it stays, about {enough} examples are enough to be sure"
-    )
-
-
-def _comparison(result, name, score, other, lead):
-    number, count = formatter(result.task), result.examples.get(first_split(result))
-    examples = f" on {count_of(count, 'example')}" if count else ""
-    return (
-        f"{result.metric} {number(score)} versus {number(other)} of the {name}{examples}, "
-        f"difference {difference_text(score - other, lead, number)}"
     )
 
 
@@ -352,9 +303,6 @@ def _main_score(result):
 def _lead(result, name):
     """Returns the 95 % interval of the difference of the main score to that of a baseline."""
     score, seed = _main_score(result)
-    if name == RANDOM:
-        other = baseline_scores(result)[RANDOM]
-        return difference_interval(score, seed.interval, other, result.random.interval)
     # The median of an even number of seeds is between two of them.
     shift = score - seed.scores[first_split(result)][result.metric]
     return Interval(*(bound + shift for bound in seed.leads[name]))

@@ -135,9 +135,7 @@ def train_seed(
         run.save_model(model)
     values = values_so_far(run.path, task.metric, last_step)
     # The log has the seconds of earlier calls, which were interrupted.
-    log = read_log(run.path)
-    logged = sum(line.get("seconds", 0) for line in log)
-    is_own_loss = data.trainer_class is TaskTrainer and config.task.class_weights == "none"
+    logged = sum(line.get("seconds", 0) for line in read_log(run.path))
     result = SeedResult(
         seed=seed,
         path=run.path.name,
@@ -148,7 +146,6 @@ def train_seed(
         collapse=scored.collapse,
         stopped_early=last_step < training.steps and is_enough(values, training.patience),
         seconds=round(max(time.monotonic() - started, logged), 1),
-        loss=log[-1].get("loss") if log and is_own_loss else None,
     )
     return SeedOutcome(result, scored.answers, scored.tuned, loaded.lines())
 

@@ -1,13 +1,12 @@
 """Labels have numbers, and a share of the examples is held out, by text alone."""
 
 import collections
-import math
 import random
 
 import pytest
 
 from albert_keras.tasks.examples import TaggedExample, TextExample
-from albert_keras.tasks.labels import check_labels, frequency_loss, hold_out
+from albert_keras.tasks.labels import check_labels, hold_out
 from data_pipeline.errors import InputError
 
 EXAMPLES = [TextExample(str(number), f"text {number}", label="a") for number in range(2000)]
@@ -59,13 +58,6 @@ def test_each_class_keeps_half_of_its_rows_and_is_scored_if_it_has_two_texts():
     assert {one.first for one in rest}.isdisjoint(one.first for one in held)
     rest, held = hold_out(examples[:40], 0.1)  # a row of each class
     assert (len(rest), len(held)) == (39, 1)
-
-
-def test_the_loss_of_frequencies_is_their_entropy():
-    four = [TextExample("0", "text", None, f"{number}") for number in range(4)]
-    assert frequency_loss(four) == pytest.approx(math.log(4))
-    assert frequency_loss([one._replace(label=0.5) for one in four]) is None
-    assert frequency_loss([TaggedExample("0", ("a",), ("O",))]) is None
 
 
 @pytest.mark.parametrize("labels", [(), ("yes",), ("yes", "no", "yes")])

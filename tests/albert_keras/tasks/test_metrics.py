@@ -9,7 +9,6 @@ from albert_keras.tasks.metrics import (
     METRICS,
     Interval,
     bootstrap_interval,
-    difference_interval,
     paired_interval,
     score_texts,
     tuned_text,
@@ -93,15 +92,6 @@ def test_of_many_labels_a_line_shows_the_worst():
         "6 thresholds from 0 to 0.625"
     )
     assert tuned_text({"a": 0.25}) == "a 0.25"
-
-
-def test_the_interval_of_a_difference_is_that_of_the_paper():
-    """56 of 70 against 48 of 80, with intervals of Wilson: Newcombe 1998, table II, example a."""
-    first, second = Interval(0.69183, 0.87695), Interval(0.49045, 0.70038)
-    found = difference_interval(56 / 70, first, 48 / 80, second)
-    assert found == pytest.approx((0.0524, 0.3339), abs=1e-4)
-    alone = difference_interval(0.8, Interval(0.7, 0.85), 0.5, None)
-    assert alone == pytest.approx((0.2, 0.35))
 
 
 def table(both, first, second, none):

@@ -24,18 +24,21 @@ WORDS, GUESS = "bag of words", "most frequent answer"
 def seed_of(seed, score, half=0.025, **changes):
     scores = changes.pop("scores", {"dev": {"accuracy": score}})
     interval = Interval(score - half, score + half)
-    leads = {GUESS: Interval(0.2, 0.4), WORDS: Interval(score - 0.812, score - 0.748)}
+    leads = {
+        GUESS: Interval(0.2, 0.4),
+        WORDS: Interval(score - 0.812, score - 0.748),
+        RANDOM: Interval(-0.1, 0.1),
+    }
     values = {"best_step": 600, "last_step": 2106, "interval": interval, "leads": leads} | changes
     return SeedResult(seed, f"seed-{seed}", scores=scores, **values)
 
 
 def result_of(*seeds, guess=0.509, words=0.78, random=None, **changes):
-    found = {GUESS: guess, WORDS: words}
+    found = {GUESS: guess, WORDS: words, RANDOM: random}
     values = {
         "baselines": {
             name: {"dev": {"accuracy": score}} for name, score in found.items() if score is not None
         },
-        "random": random and seed_of(1, random),
         "examples": {"dev": 872},
     }
     return FinetuneResult("runs/x", "sst-2", "accuracy", seeds, **values | changes)
@@ -102,17 +105,6 @@ def test_a_label_without_examples_explains_its_score():
     assert "`7` and 2 more: scores" in dev
 
 
-@pytest.mark.parametrize("loss, is_warned", [(3.58, True), (3.4, False), (None, False)])
-def test_a_loss_that_hardly_fell_is_a_warning_with_its_remedy(loss, is_warned):
-    found = warnings_of(result_of(seed_of(7, 0.832, loss=loss), frequency_loss=3.689))
-    assert len(found) == is_warned
-    for warning in found:
-        assert warning.startswith(
-            "warning: seed 7 hardly learned anything: its loss is 3.580, and 3.689 if each answer "
-        )
-        assert warning.endswith("that were trained on more text (`origin`)")
-
-
 def test_a_seed_without_baselines_is_one_row_and_has_no_verdict():
     seed = seed_of(1, 0.832, last_step=900, stopped_early=True)
     assert lines(result_of(seed, baselines={})) == [
@@ -154,27 +146,8 @@ def test_several_seeds_have_a_row_each_and_a_median():
     assert third.startswith("  seed 10, step 60 of 2,106, collapsed ")
     assert median == "  this model, median (standard deviation 0.183)     0.821"
     assert words.endswith("0.780                  +0.041 [+0.009, +0.073]")
-    assert warning.startswith("warning: seed 10 collapsed: all 872 answers are `1`. On SST-2, LAMB")
+    assert warning == "warning: seed 10 collapsed: all 872 answers are `1`"
     assert verdict.endswith("difference +0.041 [+0.009, +0.073]")
-
-
-@pytest.mark.parametrize(
-    "ours, random, says",
-    [
-        (0.9, 0.7, None),
-        (0.7, 0.8, "no better than the same model from random weights: accuracy 0.700 versus"),
-        (
-            0.83,
-            0.8,
-            "the lead over the same model from random weights may be due to chance: "
-            "accuracy 0.830 versus 0.800",
-        ),
-        (0.84, 0.8, None),  # the intervals overlap, but 0.04 is more than 0.025 * sqrt(2)
-    ],
-)
-def test_a_pre_training_that_is_worth_nothing_is_doubtful(ours, random, says):
-    found = warnings_of(result_of(seed_of(1, ours), random=random))
-    assert [one.startswith(f"warning: {says}") for one in found] == ([True] if says else [])
 
 
 @pytest.mark.parametrize(
@@ -208,7 +181,7 @@ def test_a_pre_training_that_is_worth_nothing_is_doubtful(ours, random, says):
     ],
 )
 def test_the_verdict_follows_the_interval_of_the_difference(ours, is_better, says):
-    result = result_of(seed_of(1, ours))
+    result = result_of(seed_of(1, ours), random=0.95)  # which does not count
     assert verdict_of(result) == (is_better, says)
     assert lines(result)[-1] == says
 
@@ -225,11 +198,3 @@ def test_the_median_of_two_seeds_moves_the_interval():
     leads = {WORDS: Interval(0.002, 0.1), GUESS: Interval(0.2, 0.3)}
     seeds = seed_of(1, 0.788, leads=leads), seed_of(2, 0.798, leads=leads)
     assert "difference +0.058 [+0.007, +0.105]" in lines(result_of(*seeds, words=0.735))[-1]
-
-
-def test_examples_that_all_have_one_label_show_nothing():
-    same = result_of(seed_of(1, 1.0), only_label="3.5")
-    assert verdict_of(same) == (
-        None,
-        "undecided: all examples have `3.5`, which shows nothing",
-    )
