@@ -76,8 +76,8 @@ class TaskConfig(Settings):
     threshold: float | None = setting(
         None,
         "Probability from which each of several labels applies, or the second of two classes is "
-        "answered. None fits a threshold of each label to the development examples, and answers "
-        "the more likely of two classes.",
+        "answered. None fits the threshold of labels to the development examples, and answers the "
+        "more likely of two classes.",
         gt=0,
         lt=1,
     )

@@ -18,79 +18,24 @@ _LEAST_EXAMPLES = 20
 _NO_LABEL = "(none)"
 
 
-def common_threshold(truth: np.ndarray, probabilities: np.ndarray, metric: str) -> float:
-    """Returns the threshold of all labels with the highest score on labelled examples.
-
-    The score is exact match for the metric "exact_match", and micro F1 for all others.
+def best_threshold(truth: np.ndarray, probabilities: np.ndarray) -> float:
+    """Returns the threshold with the highest F1 on labelled examples.
 
     Args:
-        truth: int [N, C]. 1 if a label applies.
-        probabilities: float [N, C].
+        truth: int [N]. 1 if a label applies.
+        probabilities: float [N].
 
     Returns:
-        `THRESHOLD` if no label applies to any example.
+        The middle between two probabilities, or `THRESHOLD` if no label applies to any example.
     """
     if not truth.any():
         return THRESHOLD
-    if metric != "exact_match":
-        found, thresholds = _cuts(truth.ravel(), probabilities.ravel())
-        scores = 2 * found / (np.arange(len(found)) + truth.sum())
-        return float(thresholds[np.argmax(scores)])
-    # An example is right above its labels that do not apply, and up to those that do.
-    lows = np.where(truth, -np.inf, probabilities).max(axis=1)
-    highs = np.where(truth, probabilities, np.inf).min(axis=1)
-    lows, highs = np.sort(lows[lows < highs]), np.sort(highs[lows < highs])
-    edges = np.unique(np.concatenate([[0.0, 1.0], lows, highs]))
-    edges = edges[np.isfinite(edges)]
-    thresholds = (edges[1:] + edges[:-1]) / 2
-    counts = np.searchsorted(lows, thresholds) - np.searchsorted(highs, thresholds)
-    return float(thresholds[np.argmax(counts)])
+    from sklearn.metrics import precision_recall_curve
 
-
-def own_thresholds(truth: np.ndarray, probabilities: np.ndarray, metric: str) -> np.ndarray:
-    """Returns the thresholds of labels with the highest score on labelled examples, float64 [C].
-
-    The score is micro F1 for the metrics "micro_f1" and "exact_match"; for others it is the F1 of
-    each label, as the mean over labels is then the highest one. A label with fewer than 20
-    examples has the `common_threshold`, as its own would follow single examples. Arguments are as
-    there.
-
-    Source:
-        "SCut" of Yang 2001, "A study of thresholding strategies for text categorization"; for
-        micro F1 the iteration of Dinkelbach 1967, "On nonlinear fractional programming".
-    """
-    fitted = np.full(truth.shape[1], common_threshold(truth, probabilities, metric))
-    totals, is_micro = truth.sum(axis=0), metric in ("micro_f1", "exact_match")
-    often = np.flatnonzero(totals >= _LEAST_EXAMPLES)
-    cuts = {label: _cuts(truth[:, label], probabilities[:, label]) for label in often}
-    score, best = 0.0, -1.0
-    while score > best:  # for micro F1 a few times, for that of each label twice
-        best, result = score, fitted.copy()
-        for label, (found, thresholds) in cuts.items():
-            counts = np.arange(len(found))
-            gains = 2 * found - best * counts if is_micro else found / (counts + totals[label])
-            fitted[label] = thresholds[np.argmax(np.where(found < 0, -np.inf, gains))]
-        score = float(_f1(truth, probabilities >= fitted, None if is_micro else 0).mean())
-    return result
-
-
-def _cuts(truth, probabilities):
-    """Returns how many of the most probable entries are true, and the threshold that selects them.
-
-    Both are arrays over the number of entries from 0. A threshold is in the middle between two
-    probabilities; between equal ones there is none, and the first is -1.
-    """
-    order = np.argsort(-probabilities, kind="stable")
-    values = np.concatenate([[1.0], probabilities[order], [0.0]])
-    found = np.concatenate([[0], np.cumsum(truth[order])])
-    thresholds = (values[1:] + values[:-1]) / 2
-    is_between_equals = values[1:] == values[:-1]
-    is_between_equals[0] = False
-    return np.where(is_between_equals, -1, found), thresholds
-
-
-#: How thresholds are fitted; of equally good ways the first counts.
-_FITS = (common_threshold, own_thresholds)
+    precision, recall, values = precision_recall_curve(truth, probabilities)
+    f1 = 2 * precision * recall / np.maximum(precision + recall, np.finfo(float).tiny)
+    at = int(np.argmax(f1[:-1]))  # the last one is that of no answer
+    return float(values[at] + (values[at - 1] if at else 0.0)) / 2
 
 
 class MultiLabelTask(TextTask):
@@ -114,44 +59,33 @@ class MultiLabelTask(TextTask):
         return [list(label) for label in super().truths(examples)]
 
     def tuned(self, examples, answers):
-        """Fits thresholds to the metric of the task, unless `threshold` is set.
+        """Fits thresholds to the examples, unless `threshold` is set, so that their scores are
+        slightly optimistic.
 
-        One for all labels and one for each label are compared, and the better is used. Each half of
-        the examples is answered with the thresholds that were fitted to the other, so that scores
-        are those of examples that the thresholds were not fitted to. The thresholds that are
-        returned were fitted to all examples.
+        All labels have the threshold with the highest micro F1. For the metric "macro_f1" each
+        label has the one with its own highest F1, if it applies to 20 examples, as rarer ones would
+        follow single examples.
+
+        Source:
+            "SCut" of Yang 2001, "A study of thresholding strategies for text categorization".
         """
         if self.config.threshold is not None or not examples:
             return answers, {}
         truth = self._truth(examples)
-        probabilities = np.array([[*answer.probabilities.values()] for answer in answers])
-        crossed, scores = {}, {}
-        for fit in _FITS:
-            thresholds = np.empty(truth.shape)
-            thresholds[:] = fit(truth, probabilities, self.metric)
-            for half in (slice(0, None, 2), slice(1, None, 2)) if len(examples) > 1 else ():
-                other = slice(1 - half.start, None, 2)
-                thresholds[half] = fit(truth[other], probabilities[other], self.metric)
-            crossed[fit] = thresholds
-            scores[fit] = self._scores_of(truth, probabilities >= thresholds)[self.metric]
-        best = max(scores, key=scores.__getitem__)  # of equals the first
-        fitted = np.broadcast_to(best(truth, probabilities, self.metric), truth.shape[1:])
-        applies = (probabilities >= crossed[best]).tolist()
-        answers = [
-            answer._replace(labels=tuple(itertools.compress(self.labels, row)))
-            for answer, row in zip(answers, applies, strict=True)
-        ]
-        return answers, dict(zip(self.labels, fitted.tolist(), strict=True))
+        values = np.array([[*answer.probabilities.values()] for answer in answers])
+        fitted = dict.fromkeys(self.labels, best_threshold(truth.ravel(), values.ravel()))
+        if self.metric == "macro_f1":
+            for label, known, given in zip(self.labels, truth.T, values.T, strict=True):
+                if known.sum() >= _LEAST_EXAMPLES:
+                    fitted[label] = best_threshold(known, given)
+        return self.read_out(examples, values, fitted), fitted
 
     def read_out(self, examples, values, tuned=None):
         """As in `TextTask`; `tuned` has the threshold of each label."""
         ids = [example.id for example in examples]
-        return labels_answers(ids, self.labels, values, self.thresholds(tuned))
-
-    def thresholds(self, tuned: dict[str, float] | None = None) -> np.ndarray:
-        """Returns the probability from which each label applies, float64 [C]."""
         default = THRESHOLD if self.config.threshold is None else self.config.threshold
-        return np.array([(tuned or {}).get(label, default) for label in self.labels])
+        thresholds = [(tuned or {}).get(label, default) for label in self.labels]
+        return labels_answers(ids, self.labels, values, thresholds)
 
     def _scores_of(self, truth, given, names=None):
         of_labels = _f1(truth, given, axis=0)

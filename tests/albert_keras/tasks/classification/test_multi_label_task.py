@@ -1,20 +1,17 @@
 """Rows with any number of labels."""
 
-import itertools
 
 import numpy as np
 import pytest
 import sklearn.metrics
 
 from albert_keras.models.answers import LabelsAnswer
-from albert_keras.tasks.classification import multi_label
-from albert_keras.tasks.classification.multi_label import common_threshold, own_thresholds
+from albert_keras.tasks.classification.multi_label import best_threshold
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from tests.albert_keras.tasks.small_tasks import read_out, rows_for
-from tests.parameters import slow
 
 COLUMNS = ("toxic", "insult", "threat")
 
@@ -166,90 +163,36 @@ def rare():
     return truth, probabilities
 
 
-def test_thresholds_have_the_best_f1_of_all(rare):
+@pytest.mark.parametrize("metric", ["micro_f1", "macro_f1"])
+def test_thresholds_have_the_best_f1(metric, rare):
     truth, probabilities = rare
     assert truth[:, 2].sum() < 20  # too few for a threshold of its own
-    common = common_threshold(truth, probabilities, "micro_f1")
-    found = own_thresholds(truth, probabilities, "macro_f1")
-    assert found[2] == common
-    columns = [(truth[:, label], probabilities[:, label]) for label in (0, 1)]
-    for threshold, pair in zip(found, [*columns, map(np.ravel, rare)], strict=True):
-        known, given = pair
-        precision, recall, _ = sklearn.metrics.precision_recall_curve(known, given)
-        best = max(2 * precision * recall / np.maximum(precision + recall, 1e-9))
-        assert sklearn.metrics.f1_score(known, given >= threshold) == pytest.approx(best)
-    assert common_threshold(np.zeros((3, 2), int), np.full((3, 2), 0.3), "micro_f1") == 0.5
-
-
-@pytest.mark.parametrize("seed", [0, *slow(1)])
-def test_thresholds_are_the_best_of_all_combinations(seed, monkeypatch):
-    """Compared with scikit-learn's scores of every combination of thresholds."""
-    monkeypatch.setattr(multi_label, "_LEAST_EXAMPLES", 1)
-    rng = np.random.default_rng(seed)
-    truth = (rng.random((14, 3)) < (0.5, 0.3, 0.2)).astype(int)
-    probabilities = np.round(np.clip(0.3 * truth + rng.random(truth.shape) * 0.6, 0, 1), 1)
-    steps = np.linspace(0.05, 1.05, 11)
-
-    def micro(thresholds):
-        given = (probabilities >= thresholds).astype(int)
-        return sklearn.metrics.f1_score(truth, given, average="micro", zero_division=0.0)
-
-    best = max(micro(np.array(each)) for each in itertools.product(steps, repeat=3))
-    assert micro(own_thresholds(truth, probabilities, "micro_f1")) == pytest.approx(best)
-    assert micro(common_threshold(truth, probabilities, "micro_f1")) == pytest.approx(
-        max(map(micro, steps))
-    )
-
-    def exact(threshold):
-        return sklearn.metrics.accuracy_score(truth, probabilities >= threshold)
-
-    assert exact(common_threshold(truth, probabilities, "exact_match")) == max(map(exact, steps))
-
-
-def test_rare_labels_do_not_cost_the_score_that_is_reported():
-    """28 labels, most of them rare and badly known, as of emotions: their own F1 is highest with
-    thresholds so low that they are given to many texts.
-    """
-    rng = np.random.default_rng(0)
-    shares = np.concatenate([[0.3, 0.1], np.full(26, 0.02)])
-    truth = (rng.random((2000, 28)) < shares).astype(int)
-    known = np.concatenate([[3.0, 3.0], np.full(26, 0.5)])
-    logits = np.log(shares / (1 - shares)) + known * truth + rng.normal(0, 1, truth.shape)
-    names = tuple(f"l{number}" for number in range(28))
-    config = TaskConfig(name="classification", text="t", label=names, train="x")
-    scores = {}
-    for metric in ("micro_f1", "macro_f1", "exact_match"):
-        it = build_task(config.replace(metric=metric))
-        examples = [
-            TextExample(str(n), "A", None, tuple(itertools.compress(names, row)))
-            for n, row in enumerate(truth)
-        ]
-        known = it.read_out(examples, 1 / (1 + np.exp(-logits)))
-        answers, tuned = it.tuned(examples, known)
-        scores[metric] = it.scores(examples, answers)
-        assert set(tuned) == set(names)
-    probabilities = 1 / (1 + np.exp(-logits))
-    one = probabilities >= common_threshold(truth, probabilities, "micro_f1")
-    reachable = sklearn.metrics.f1_score(truth, one, average="micro")
-    assert scores["micro_f1"]["micro_f1"] > reachable - 0.02
-    for metric, found in scores.items():  # the score that is fitted is the best of the three
-        assert found[metric] >= max(other[metric] for other in scores.values()) - 0.01
-
-
-def test_answers_are_those_of_thresholds_from_the_other_half_or_set(rare):
-    truth, probabilities = rare
-    it, examples = task(), examples_of(truth)
+    it, examples = task(metric=metric), examples_of(truth)
     known = it.read_out(examples, probabilities)
-    untuned = it.scores(examples, known)
     answers, tuned = it.tuned(examples, known)
-    assert untuned["micro_f1"] < 0.1 and it.scores(examples, answers)["micro_f1"] > 0.7
-    fitted = common_threshold(truth, probabilities, "micro_f1")
-    assert tuned == pytest.approx(dict.fromkeys(COLUMNS, fitted))
-    even = common_threshold(truth[::2], probabilities[::2], "micro_f1")
-    tuned = dict.fromkeys(COLUMNS, even)
-    expected = it.read_out(examples[1::2], probabilities[1::2], tuned)
-    assert [one.labels for one in answers[1::2]] == [one.labels for one in expected]
-    fixed = task(threshold=0.2)
+    assert it.scores(examples, known)[metric] < 0.1 and it.scores(examples, answers)[metric] > 0.6
+    assert [one.labels for one in it.read_out(examples, probabilities, tuned)] == [
+        one.labels for one in answers
+    ]
+
+    def best(known, given):
+        precision, recall, _ = sklearn.metrics.precision_recall_curve(known, given)
+        return max(2 * precision * recall / np.maximum(precision + recall, 1e-9))
+
+    found = np.array([tuned[label] for label in COLUMNS])
+    columns = [(known, given) for known, given in zip(truth.T, probabilities.T, strict=True)]
+    fitted = columns[:2] if metric == "macro_f1" else [(truth.ravel(), probabilities.ravel())]
+    for threshold, (known, given) in zip(found, fitted, strict=False):
+        score = sklearn.metrics.f1_score(known, given >= threshold)
+        assert score == pytest.approx(best(known, given))
+    assert best_threshold(truth.ravel(), probabilities.ravel()) == found[2]
+    assert (len(set(found)) == 1) == (metric == "micro_f1")
+
+
+def test_a_threshold_may_be_set_or_stay_a_half(rare):
+    truth, probabilities = rare
+    assert best_threshold(np.zeros(3, int), np.full(3, 0.3)) == 0.5
+    fixed, examples = task(threshold=0.2), examples_of(truth)
     answers, tuned = fixed.tuned(examples, fixed.read_out(examples, probabilities))
     expected = [tuple(np.array(COLUMNS)[row].tolist()) for row in probabilities >= 0.2]
     assert tuned == {} and [one.labels for one in answers] == expected
