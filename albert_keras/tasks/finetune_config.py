@@ -113,8 +113,8 @@ class FinetuneTraining(LoopConfig):
     )
     keep_optimizer_state: bool = setting(
         False,
-        "Keep at the end the newest checkpoints, with the optimizer's moments, not only the weights "
-        "of the best step.",
+        "Keep at the end the newest checkpoints, with the optimizer's moments, not only the best "
+        "weights.",
     )
     initial_output_bias: Literal["frequencies", "zeros"] = setting(
         "frequencies",

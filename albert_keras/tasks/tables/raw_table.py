@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -19,12 +20,7 @@ JSON_ENDINGS = (".jsonl", ".json")
 
 
 class RawTable(NamedTuple):
-    """A table with all of its columns.
-
-    A column with a blank name is called `column_2`, for instance, counted from 1; of columns with
-    the same name all but the first get a number, such as `text_2`. Without a header, names are
-    numbers from 0.
-    """
+    """A table with all of its columns. Without a header, their names are numbers from 0."""
 
     names: list[str]  # of the columns; none in a .jsonl or .json
     keys: list[str]  # the names of the columns that were asked for
@@ -60,7 +56,7 @@ def read_raw_table(
 
     Raises:
         InputError: If the file cannot be read or decoded, is empty, has an endless line, or lacks a
-            column.
+            column, or if two columns have the same name.
     """
     ending = ".tsv" if is_official else PurePath(path).suffix.lower()
     if ending in JSON_ENDINGS:
@@ -85,9 +81,8 @@ def read_raw_table(
     if has_header and top.problem:
         raise InputError(f"`{path}` line {top.line} {top.problem}")
     header = top.fields if has_header else list(map(str, range(len(top.fields))))
-    positions, names = _positions(path, header, columns), _unique_names(header)
-    rows = [_with_names(row, names) for row in rows[has_header:]]
-    return RawTable(names, [names[number] for number in positions], rows)
+    keys = _keys(path, header, columns)
+    return RawTable(header, keys, [_with_names(row, header) for row in rows[has_header:]])
 
 
 def object_rows(
@@ -162,35 +157,30 @@ def _with_names(row, names):
     return row._replace(problem=f"{rule}. It has {len(row.fields)}.")
 
 
-def _unique_names(header: Iterable[str]) -> list[str]:
-    """Returns the names of a header as those of a RawTable."""
-    names: list[str] = []
-    for number, name in enumerate(header, start=1):
-        name = name.strip() or f"column_{number}"
-        names.append(f"{name}_{number}" if name in names else name)
-    return names
-
-
-def _positions(path, header, columns):
-    """Returns the positions of columns; InputError with all that are missing."""
-    positions, faults = [], []
+def _keys(path, header, columns):
+    """Returns the names of columns that are given by name or number; InputError if one lacks."""
+    twice = [name for name, count in Counter(header).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"`{path}` line 1 must have a different name for each column. It has `{twice[0]}` "
+            "more than once.",
+            Mistake.NO_COLUMN,
+        )
+    keys, fault = [], None
     for name in map(str, columns):
-        if is_number(name):
-            positions.append(int(name))
-            if positions[-1] >= len(header):
-                faults.append(f"has no column {name}: it has {len(header)}, counted from 0.")
+        if is_number(name) and int(name) < len(header):
+            keys.append(header[int(name)])
+        elif is_number(name):
+            fault = f"{name}: it has {len(header)}, counted from 0."
         elif name in header:
-            positions.append(header.index(name))
-            if (count := header.count(name)) > 1:
-                faults.append(f"must have one column `{name}`. It has {count}.")
+            keys.append(name)
         else:
-            faults.append(f"has no column `{name}`{did_you_mean(name, header)}")
-    if faults:
-        message = "\n".join(f"`{path}` line 1 {fault}" for fault in faults)
-        if len(header) == 1:
-            message += (
-                "\nIn a .csv, `,`, `;`, `|` or a tab separates columns, or what `delimiter` names; "
-                "in a .tsv or .txt a tab does."
-            )
-        raise InputError(message, Mistake.NO_COLUMN)
-    return positions
+            fault = f"`{name}`{did_you_mean(name, header)}"
+    if fault is None:
+        return keys
+    if len(header) == 1:
+        fault += (
+            " In a .csv, `,`, `;`, `|` or a tab separates columns, or what `delimiter` names; in a "
+            ".tsv or .txt a tab does."
+        )
+    raise InputError(f"`{path}` line 1 has no column {fault}", Mistake.NO_COLUMN)

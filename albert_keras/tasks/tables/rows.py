@@ -6,7 +6,6 @@ those that cannot be used are an error that lists the first few, or are skipped,
 
 import functools
 import logging
-import re
 from collections.abc import Callable, Iterable
 from pathlib import Path, PurePath
 from typing import Any, NamedTuple
@@ -18,8 +17,6 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_DATA_BYTES, reading_json
 
 _SHOWN = 5  # problems of a file in one message
-#: More than this share of rows that cannot be used is an error, even if rows may be skipped.
-_MOST_SKIPPED = 0.9
 
 logger = logging.getLogger(__name__)
 
@@ -69,8 +66,7 @@ def examples_from(
         unit: What `line` counts.
 
     Raises:
-        InputError: If there is no row, or rows cannot be used, with the first few; with `skipped`
-            only if these are nearly all rows.
+        InputError: If rows cannot be used, with the first few, or with `skipped` if none can.
     """
     examples, bad, count = [], [], 0
     for count, row in enumerate(rows, start=1):
@@ -83,14 +79,9 @@ def examples_from(
     if bad and skipped is None:
         advice = ". Correct this, or skip such rows with `skip_bad_rows=True`" if may_skip else ""
         raise InputError(_listing(path, bad, unit, advice), Mistake.BAD_ROWS)
-    if len(bad) > _MOST_SKIPPED * count:
-        raise InputError(
-            f"`skip_bad_rows` must leave at least {1 - _MOST_SKIPPED:.0%} of the rows. Received: "
-            f"{len(bad):,} of {count:,} rows cannot be used. Check the file, and for tables "
-            f"`encoding` and the columns. {_listing(path, bad, unit)}"
-        )
     if not examples:
-        raise InputError(f"`{path}` must contain at least one row. It is empty.")
+        why = f" that can be used. {_listing(path, bad, unit)}" if bad else ". It is empty."
+        raise InputError(f"`{path}` must contain at least one row{why}")
     for row in bad:
         raw = row.raw.removesuffix("\n").removesuffix("\r")
         skipped.append(SkippedRow(row.file or str(path), row.line, row.problem, raw))
@@ -130,7 +121,13 @@ def checked(shape: Any, value: Any) -> Any:
     except ValidationError as error:
         problems = error.errors()
         count = f" (the first of {len(problems):,} broken entries)" if len(problems) > 1 else ""
-        raise RowError(f"{_problem(problems[0], shape)}{count}") from None
+        first = problems[0]
+        parts = (f"[{one}]" if isinstance(one, int) else f".{one}" for one in first["loc"])
+        name = "".join(parts).removeprefix(".")
+        message = first["msg"].partition(" or instance of")[0]  # a class that no user knows
+        if first["type"] != "missing":
+            message += f". Received: {shortened_value(first['input'])}"
+        raise RowError(f"{f'`{name}`: ' if name else ''}{message}.{count}") from None
 
 
 def read_checked(shape: Any, path: str | Path) -> Any:
@@ -145,21 +142,6 @@ def read_checked(shape: Any, path: str | Path) -> Any:
 @functools.cache
 def _adapter(shape):
     return TypeAdapter(shape)
-
-
-def _problem(item, shape):
-    """Returns what is wrong with an entry, from an error of pydantic."""
-    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in item["loc"])
-    name = "".join(parts).removeprefix(".")
-    name = f"`{name}`" if name else "it"
-    if item["type"] == "missing":
-        return f"{name} is missing."
-    message = re.sub(r"^[A-Z]\w+ should ", "must ", item["msg"])  # "Input should", "List should"
-    if item["type"] == "model_type":
-        message = "must be an object"
-        if not item["loc"]:
-            message += f" with the key `{'`, `'.join(shape.model_fields)}`"
-    return f"{name} {message}. Received: {shortened_value(item['input'])}."
 
 
 def is_number(column: str | int) -> bool:

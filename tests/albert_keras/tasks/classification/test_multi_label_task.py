@@ -1,6 +1,5 @@
 """Rows with any number of labels."""
 
-
 import numpy as np
 import pytest
 import sklearn.metrics

@@ -53,7 +53,11 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
     [
         ("x.tsv", "text\tlabel\n", "must contain at least one row. It is empty."),
         ("x.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`. Did you mean `texts`?"),
-        ("x.tsv", "text\tlabel\ttext\nA.\t1\tB\n", "must have one column `text`. It has 2."),
+        (
+            "x.tsv",
+            "text\tlabel\ttext\nA.\t1\tB\n",
+            "a different name for each column. It has `text`",
+        ),
         ("x.csv", 'text,label\n"a\nb",1\n"c" d,1\n', "line 4 must be CSV: ',' expected after"),
         ("x.jsonl", '{"text": "\\ud800", "label": 1}', "`text` must be Unicode. It has half"),
     ],
