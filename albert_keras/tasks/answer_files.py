@@ -6,13 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_keras.report import BLUE, ORANGE, new_figure, save_figure, shortened, tidy
+from albert_keras.report import new_figure, save_figure, shortened
 from albert_keras.tasks.task import Error, Task, one_line
 from data_pipeline.files import naming, whole_text
 
 #: Name of the file of wrong answers.
 ERRORS = "errors.tsv"
-#: Up to this many classes a cell shows its count and proportion, and each class its name.
+#: Up to this many classes a cell shows its proportion, and each class its name.
 _CELLS_UP_TO, _NAMES_UP_TO = 20, 60
 _LONGEST_NAME = 24
 
@@ -65,57 +65,50 @@ def write_errors(path: str | Path, errors: Iterable[Error], fields: Iterable[str
 def draw_confusion(path: str | Path, matrix, names: Sequence[str], title: str) -> Path:
     """Draws a confusion matrix as PNG: rows are the truth, columns the answers.
 
-    Colours show the proportions of a row. Cells contain count and proportion, with many classes
-    nothing, and then only some classes have their names.
+    Colours and cells show the proportions of a row. With many classes cells are empty, and some
+    classes have no name.
 
     Args:
         matrix: int [C, C].
         names: C of them. Long names are shortened in the middle.
     """
+    from sklearn.metrics import ConfusionMatrixDisplay
+
     matrix, count = np.asarray(matrix), len(names)
+    every = -(-count // _NAMES_UP_TO)
+    shown = ["" if number % every else _drawable(name, number) for number, name in enumerate(names)]
     side = float(np.clip(2.5 + 0.42 * count, 4.5, 15))
     figure, panels = new_figure(side + 2.2, side + 0.8, title)
     axes = panels[0, 0]
     proportions = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
-    image = axes.imshow(proportions, cmap="Blues", vmin=0, vmax=1)
-    bar = figure.colorbar(image, ax=axes, shrink=0.8, format=lambda value, _: f"{value:.0%}")
-    bar.set_label("proportion of the row")
-    ticks = np.arange(0, count, -(-count // _NAMES_UP_TO))
-    shown = [_drawable(names[number], number) for number in ticks]
-    axes.set_xticks(ticks, shown, rotation=90 if count > 4 else 0)
-    axes.set_yticks(ticks, shown)
+    display = ConfusionMatrixDisplay(proportions, display_labels=shown)
+    display.plot(
+        ax=axes,
+        cmap="Blues",
+        include_values=count <= _CELLS_UP_TO,
+        values_format=".0%",
+        xticks_rotation=90 if count > 4 else 0,
+        im_kw={"vmin": 0, "vmax": 1},
+    )
     for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         label.set_parse_math(False)
     axes.set(xlabel="answer", ylabel="truth")
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    if count <= _CELLS_UP_TO:
-        for (row, column), number in np.ndenumerate(matrix):
-            proportion = proportions[row, column]
-            colour = "white" if proportion > 0.55 else "black"
-            text = f"{number:,}\n{proportion:.0%}"
-            axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=8)
     return save_figure(figure, path)
 
 
 def draw_scores(path: str | Path, truth, scores, title: str) -> Path:
-    """Draws the answers of a regression over the truth as PNG, with the line of equality.
+    """Draws the truth over the answers of a regression as PNG, with the line of equality.
 
     Args:
         truth, scores: float [count], at least one.
     """
-    truth, scores = np.asarray(truth, np.float64), np.asarray(scores, np.float64)
-    low, high = min(truth.min(), scores.min()), max(truth.max(), scores.max())
+    from sklearn.metrics import PredictionErrorDisplay
+
     figure, panels = new_figure(6, 6, title)
     axes = panels[0, 0]
-    margin = 0.05 * (high - low) or 0.5
-    limits = (low - margin, high + margin)
-    opacity = float(np.clip(12 / np.sqrt(truth.size), 0.05, 0.7))
-    axes.plot(limits, limits, "--", color=ORANGE, linewidth=1.5, label="answer = truth", zorder=3)
-    axes.scatter(truth, scores, s=14, color=BLUE, alpha=opacity, linewidths=0)
-    axes.set(xlim=limits, ylim=limits, xlabel="truth", ylabel="answer", aspect="equal")
-    tidy(axes)
-    axes.legend(loc="upper left", fontsize=9, framealpha=0.7)
+    display = PredictionErrorDisplay(y_true=np.asarray(truth), y_pred=np.asarray(scores))
+    display.plot(ax=axes, kind="actual_vs_predicted")
+    axes.set(xlabel="answer", ylabel="truth")
     return save_figure(figure, path)
 
 
