@@ -3,7 +3,7 @@
 Entities are found as in the evaluation script of the CoNLL-2000 and CoNLL-2003 tasks, which the
 package seqeval follows by default: a tag at an invalid position still starts or continues an
 entity. So IOB1, IOB2 and IOBES need not be distinguished. BMES and BILOU are IOBES in other
-letters, and the type may come first, as in `PER-B`.
+letters.
 
 All functions take the true and the predicted tags of the same words, sentence by sentence.
 """
@@ -14,26 +14,16 @@ from collections.abc import Iterable, Sequence
 
 from data_pipeline.errors import InputError
 
-#: A tag as prefix and type, `B-PER` or `B_PER`, or as type and prefix, `PER-B`; the type may be
-#: missing.
-_PREFIXED = re.compile(r"([BIESMLUW])(?:[-_](.*))?", re.DOTALL)
-_SUFFIXED = re.compile(r"(.+)-([BIESMLUW])", re.DOTALL)
-#: The prefixes of a scheme -> what they are called in IOBES: BMES, BILOU and BMEWO.
-_SCHEMES = {
-    "BIES": {},
-    "BMES": {"M": "I"},
-    "BILU": {"L": "E", "U": "S"},
-    "BMEW": {"M": "I", "W": "S"},
-}
+#: A tag as prefix and type, `B-PER` or `B_PER`; the type may be missing.
+_TAG = re.compile(r"([BIESMLU])(?:[-_](.*))?", re.DOTALL)
+#: The prefixes of a scheme -> what they are called in IOBES: BMES and BILOU.
+_SCHEMES = {"BIES": {}, "BMES": {"M": "I"}, "BILU": {"L": "E", "U": "S"}}
 _OUTSIDE = "O"  # the tag of other words than those of entities
 _NO_TYPE = "_"  # of a tag that is only B, I, E or S
 
 
 def has_entities(tags: Iterable[str]) -> bool:
-    """Returns whether tags mark entities: like B-PER or PER-B, or O and B-PER or B.
-
-    The schemes are IOB1, IOB2, IOBES, BMES, BMEWO and BILOU.
-    """
+    """Returns whether tags mark entities: like B-PER, or O and B, in IOB, IOBES, BMES or BILOU."""
     return _parser(tuple(dict.fromkeys(tags))) is not None
 
 
@@ -51,7 +41,7 @@ def entities_of(tags: Sequence[str], known: Sequence[str] | None = None):
     """
     parse = _parser(tuple(dict.fromkeys(known if known is not None else tags)))
     if parse is None:
-        strange = [tag for tag in tags if tag != "O" and not _PREFIXED.fullmatch(tag)]
+        strange = [tag for tag in tags if tag != "O" and not _TAG.fullmatch(tag)]
         raise InputError(
             "Scores of entities require tags such as O, B-PER, I-PER, E-PER or S-PER. "
             f"Received: {strange[0]!r}."
@@ -71,26 +61,22 @@ def entities_of(tags: Sequence[str], known: Sequence[str] | None = None):
 @functools.lru_cache(maxsize=64)
 def _parser(tags):
     """Returns a function from a tag to its IOBES prefix and its type; None if tags mark none."""
-    others = [tag for tag in tags if tag != _OUTSIDE]
-    for pattern, order in ((_PREFIXED, (1, 2)), (_SUFFIXED, (2, 1))):
-        found = [pattern.fullmatch(tag) for tag in others]
-        if not all(found):
-            continue
-        prefixes = {match[order[0]] for match in found}
-        names = next((each for letters, each in _SCHEMES.items() if prefixes <= set(letters)), None)
-        untyped = any(not match[order[1]] for match in found)
-        if names is None or (untyped and _OUTSIDE not in tags):  # letters alone need O
-            continue
+    found = [_TAG.fullmatch(tag) for tag in tags if tag != _OUTSIDE]
+    if not all(found):
+        return None
+    prefixes = {match[1] for match in found}
+    names = next((each for letters, each in _SCHEMES.items() if prefixes <= set(letters)), None)
+    is_untyped = any(not match[2] for match in found)
+    if names is None or (is_untyped and _OUTSIDE not in tags):  # letters alone need O
+        return None
 
-        def parse(tag, pattern=pattern, order=order, names=names):
-            if tag == _OUTSIDE:
-                return "O", _NO_TYPE
-            match = pattern.fullmatch(tag)
-            prefix = match[order[0]]
-            return names.get(prefix, prefix), match[order[1]] or _NO_TYPE
+    def parse(tag):
+        if tag == _OUTSIDE:
+            return "O", _NO_TYPE
+        match = _TAG.fullmatch(tag)
+        return names.get(match[1], match[1]), match[2] or _NO_TYPE
 
-        return parse
-    return None
+    return parse
 
 
 def entity_scores(truth, predicted, known=None) -> dict[str, float]:
