@@ -10,13 +10,7 @@ from albert_keras.runs.trained_data import ROWS, check_overlap, read_digests
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import check_required, write_skipped_rows
 from albert_keras.tasks.example_source import digest_of
-from albert_keras.tasks.finetuned import (
-    is_converted,
-    open_finetuned,
-    open_run,
-    task_of,
-)
-from albert_keras.tasks.kinds import OFFICIAL_TASKS
+from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.results import (
     Row,
@@ -128,7 +122,6 @@ def evaluate_task(
                 f"`{split}` of {task.config.name} has no labels to score. To answer it, use "
                 f"`albert-keras predict {opened.path} --split {split}`."
             )
-        _check_has_examples(opened, task)
         examples = task.read(split)
     trained, digests = read_digests(opened.path, ROWS), digest_rows(examples)
     overlap = check_overlap(trained, digests, ROWS, split, allow_trained_rows=allow_trained_rows)
@@ -166,15 +159,3 @@ def evaluate_task(
         verdict=verdict,
         overlap=None if overlap is None else overlap._asdict(),
     )
-
-
-def _check_has_examples(run, task):
-    """Raises InputError for a converted model, which does not come with examples of its task."""
-    config = task.config
-    if is_converted(run) and config.data_dir is None and config.train is None:
-        official = config.name in OFFICIAL_TASKS
-        raise InputError(
-            f"`{run.path}` was converted from another format, so it has no development examples. "
-            "Give a labelled file of the task as `data`"
-            + (", or the folder of its official files as `data_dir`." if official else ".")
-        )

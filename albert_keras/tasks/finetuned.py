@@ -8,7 +8,6 @@ from typing import Any
 from albert_keras.formats.detection import Place, detect
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.run import Run
-from albert_keras.runs.run_record import CONVERTED
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
@@ -16,11 +15,6 @@ from albert_keras.training.strategy import build_strategy, describe_devices
 from data_pipeline.errors import InputError, Mistake
 
 logger = logging.getLogger(__name__)
-
-
-def is_converted(run: Run) -> bool:
-    """Returns whether a fine-tuned run was converted from another format: it has no examples."""
-    return run.record["data"].get("fingerprint") == CONVERTED
 
 
 def open_run(path: str | Path | Place | Run) -> Run:

@@ -21,10 +21,6 @@ from data_pipeline.progress import doing
 Metric = Callable[[Any, Any], float]
 #: A score on fewer examples than this is reported with a warning.
 FEW_EXAMPLES = 30
-#: Labels that a line shows all scores of; of more of them, so many of the worst.
-_LABELS_SHOWN, _WORST = 5, 3
-#: How the names of scores of a label begin: the first two tell how good a label is.
-_OF_A_LABEL = ("f1_", "pearson_", "spearman_", "mean_squared_error_")
 
 
 class Interval(NamedTuple):
@@ -134,13 +130,7 @@ def shown_metric(name: str, positive_class: str | None = None) -> str:
 def score_texts(
     scores: Mapping[str, float], positive_class: str | None, number: Callable[[float], str]
 ) -> list[str]:
-    """Returns scores with their names, counts without a fraction; of many labels the worst."""
-    labels = sorted((one for one in scores if one.startswith(_OF_A_LABEL[:2])), key=scores.get)
-    if len(labels) > _LABELS_SHOWN:
-        worst = ", ".join(f"{name} {number(scores[name])}" for name in labels[:_WORST])
-        rest = {name: value for name, value in scores.items() if not name.startswith(_OF_A_LABEL)}
-        texts = score_texts(rest, positive_class, number)
-        return [*texts, f"worst {_WORST} of {len(labels)} labels: {worst}"]
+    """Returns scores with their names, and counts without a fraction."""
     return [
         f"{name} {value:,.0f}"
         if name.endswith("_total")
@@ -150,11 +140,7 @@ def score_texts(
 
 
 def tuned_text(tuned: Mapping[str, float]) -> str:
-    """Returns what was tuned, see `Task.tuned`, in a line; of many values their range."""
-    if len(tuned) > _LABELS_SHOWN:
-        return (
-            f"{len(tuned)} thresholds from {min(tuned.values()):.3g} to {max(tuned.values()):.3g}"
-        )
+    """Returns what was tuned, see `Task.tuned`, in a line."""
     return ", ".join(f"{name} {value:.3g}" for name, value in tuned.items())
 
 

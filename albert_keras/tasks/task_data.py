@@ -85,14 +85,6 @@ def prepare(
     _check_metric(task, train, next(iter(dev.values())))
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
     logger.info("Examples of %s: train %s, %s", config.task.name, f"{len(train):,}", listing)
-    batch_size = config.training.batch_size
-    if batch_size > len(train):
-        logger.warning(
-            "`training.batch_size` %d is larger than the number of training examples, %d: each "
-            "step uses some of them twice.",
-            batch_size,
-            len(train),
-        )
     fingerprints = {
         "fingerprint": digest_of(train),
         "dev_fingerprint": digest_of(example for examples in dev.values() for example in examples),
