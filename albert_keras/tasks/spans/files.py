@@ -44,11 +44,11 @@ class _Paragraph(BaseModel):
 
 
 class _Article(BaseModel):
-    paragraphs: list[Any]
+    paragraphs: list[_Paragraph]
 
 
 class _Squad(BaseModel):
-    data: list[Any]
+    data: list[_Article]
 
 
 def read_questions(
@@ -98,35 +98,14 @@ def read_questions(
 
 
 def _questions(path) -> Iterator[Row]:
-    """Yields each question as a Row of its place in the file, its context and itself.
-
-    A part of the file with another form is a Row with a problem.
-    """
+    """Yields each question as a Row of its place in the file, its context and itself."""
     line = 0
-    for where, content in _paragraphs(path):
-        try:
-            paragraph = checked(_Paragraph, content)
-        except RowError as error:
-            line += 1
-            yield Row(line, None, where, f"(`{where}`) {error}")
-            continue
-        for number, question in enumerate(paragraph.qas):
-            line += 1
-            place = f"{where}.qas[{number}]"
-            yield Row(line, (place, paragraph.context, question), place)
-
-
-def _paragraphs(path):
-    """Yields the place and the content of each paragraph, and of each article without any."""
-    for number, content in enumerate(read_checked(_Squad, path).data):
-        place = f"data[{number}]"
-        try:
-            article = checked(_Article, content)
-        except RowError:
-            yield place, content
-            continue
+    for number, article in enumerate(read_checked(_Squad, path).data):
         for at, paragraph in enumerate(article.paragraphs):
-            yield f"{place}.paragraphs[{at}]", paragraph
+            for of_paragraph, question in enumerate(paragraph.qas):
+                line += 1
+                place = f"data[{number}].paragraphs[{at}].qas[{of_paragraph}]"
+                yield Row(line, (place, paragraph.context, question), place)
 
 
 def _check_answers(question, version):

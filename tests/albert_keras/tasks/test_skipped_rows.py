@@ -15,7 +15,6 @@ RTE = "index\tsentence1\tsentence2\tlabel\n0\ta\tb\tmaybe\n1\ta\tb\tentailment\n
 QUESTIONS = [{"id": "1"}, {"id": "2", "question": "?", "answers": [], "is_impossible": True}]
 PARAGRAPH = {"context": "A b.", "qas": QUESTIONS}
 SQUAD = json.dumps({"data": [{"paragraphs": [PARAGRAPH]}]})
-NO_QUESTIONS = {"paragraphs": [{"context": "A"}, PARAGRAPH | {"qas": QUESTIONS[1:]}]}
 
 
 @pytest.mark.parametrize("label", ["a\ud800", ["a\udfff", "b"]])
@@ -44,7 +43,6 @@ def read_as(name, path, content, **settings):
         ("race", {}, f"{RACE[1]}\n{{\n", [2], 2),
         ("rte", {}, RTE, [2], 1),
         ("squad2", {}, SQUAD, [1], 1),
-        ("squad2", {}, json.dumps({"data": [NO_QUESTIONS]}), [1], 1),
     ],
 )
 def test_what_cannot_be_used_is_skipped_and_listed(
