@@ -4,11 +4,8 @@ import collections
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
 from albert_keras.tasks.examples import TaggedExample, digest_of_texts
 from data_pipeline.errors import InputError
-from data_pipeline.settings import did_you_mean
 
 #: With more labels than this, they must be at most half as many as what they are given to.
 _FEW_LABELS = 20
@@ -46,16 +43,6 @@ def check_few(names: Sequence[str], count: int, what: str):
             f"{count} {what}, such as {names[0][:40]!r}. Is this the column of the label? "
             "If labels are numbers, use `task=regression`."
         )
-
-
-def label_numbers(values: Iterable[str], labels: Sequence[str]) -> np.ndarray:
-    """Returns the position of each value in `labels`, int64; InputError for an unknown one."""
-    numbers = {label: number for number, label in enumerate(labels)}
-    values = list(values)
-    unknown = [value for value in values if value not in numbers]
-    if unknown:
-        raise InputError(f"The label `{unknown[0]}` is unknown{did_you_mean(unknown[0], labels)}")
-    return np.array([numbers[value] for value in values], np.int64)
 
 
 def hold_out(examples: list, share: float) -> tuple[list, list]:

@@ -173,9 +173,7 @@ class TaskConfig(Settings):
         ),
         Rule(
             ("data_dir", "name"),
-            lambda data_dir, name: (
-                data_dir is None or name not in OWN_TASKS or name == "similarity"
-            ),
+            lambda data_dir, name: data_dir is None or name not in OWN_TASKS,
             "must not be given: your own examples come from `train`",
         ),
         _only_for("encoding", (*READ_FROM_TABLES, "tagging", "race")),

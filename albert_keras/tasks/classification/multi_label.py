@@ -9,7 +9,6 @@ from albert_keras.models.answers import THRESHOLD, labels_answers
 from albert_keras.models.labels import zeros_and_ones
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import row_of
-from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.tables.cells import listed_labels, marked_labels
 from albert_keras.tasks.task import Error
 
@@ -126,11 +125,7 @@ class MultiLabelTask(TextTask):
 
     def _numbers(self, values):
         """Returns whether each label applies: int64 [N, C]."""
-        found = np.zeros((len(values), self.num_outputs), np.int64)
-        rows = np.repeat(np.arange(len(values)), [len(names) for names in values])
-        columns = label_numbers((name for names in values for name in names), self.labels)
-        found[rows, columns] = 1
-        return found
+        return zeros_and_ones(list(map(list, values)), self.labels).astype(np.int64)
 
 
 def _names(labels):

@@ -1,13 +1,10 @@
 """Numbers for texts or pairs: STS-B of GLUE, a user's own tables, the similarity of two texts."""
 
-import functools
-
 import numpy as np
 import scipy.stats
 
 from albert_keras.models.answers import scores_answers
 from albert_keras.tasks import metrics
-from albert_keras.tasks.classification.glue_tasks import glue_splits
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import row_of
 from albert_keras.tasks.tables.cells import score_of
@@ -16,8 +13,6 @@ from data_pipeline.errors import InputError
 
 #: Scores that spread less than this fraction of the range of labels count as all the same.
 _LEAST_SPREAD = 1e-3
-#: The task of GLUE with pairs and scores.
-_GLUE = "sts-b"
 
 
 class ScoreTask(TextTask):
@@ -119,8 +114,7 @@ class ScoresTask(ScoreTask):
 class SimilarityTask(ScoreTask):
     """Similarity of pairs of texts: a cosine of vectors, learned from pairs or from scores.
 
-    Training examples come from `train`, or from the STS-B of GLUE in `data_dir`; development
-    examples are pairs with scores from `dev`, STS-B in `data_dir`, or held out from `train`.
+    Development examples are pairs with scores, from `dev` or held out from `train`.
 
     Attributes:
         objective: str. "pairs" for equivalent texts, "scores" for pairs with scores.
@@ -130,36 +124,34 @@ class SimilarityTask(ScoreTask):
     card_purpose = "scores how similar two texts are, and returns a vector for a text"
     hub_pipeline = "sentence-similarity"
     trains_head = False
-    own_columns = ("text", "pair")  # the training may have been on STS-B
+    own_columns = ("text", "pair")  # a converted model has none
     usual_metrics = ("spearman", "pearson")
-    pair_may_be_blank = False
 
     def __init__(self, config):
         super().__init__(config)
         self.takes_pair, self.compares_pairs = True, False
-        self.is_official = config.data_dir is not None
-        self._layout = _GLUE if config.text is None and self.is_official else None
-        self._splits, self.test_splits = glue_splits(_GLUE), ("test",) * self.is_official
         self.objective = config.objective
-        if config.objective == "auto":  # without a file it is STS-B, or no training any more
-            has_scores = config.train is None or config.label is not None
-            self.objective = "scores" if has_scores else "pairs"
+        if config.objective == "auto":
+            self.objective = "pairs" if config.label is None else "scores"
 
     @property
     def model_settings(self):
         return {"pooling": self.config.pooling}
 
     def read(self, split):
-        if split == "dev" and self.objective == "pairs" and super()._holds_out:
+        if split == "dev" and self.objective == "pairs" and self.config.dev is None:
             raise InputError(
                 "A training for similarity must have development pairs with scores. Give `dev` "
-                "with `text`, `pair` and `label`, or `data_dir` with the STS-B of GLUE. "
-                "Received: neither `dev` nor `data_dir`."
+                "with `text`, `pair` and `label`. Received: no `dev`."
             )
         return super().read(split)
 
+    @property
+    def learns_labels(self):
+        return self.objective == "scores"
+
     def targets(self, examples):
-        return super().targets(examples) if self.objective == "scores" else None
+        return super().targets(examples) if self.learns_labels else None
 
     def guesses(self, training_examples, examples):
         return None  # a constant answer has no correlation with anything
@@ -173,19 +165,6 @@ class SimilarityTask(ScoreTask):
             for error, first, second in zip(map(self.error, examples, answers), *ranks, strict=True)
         ]
         return sorted(errors, key=lambda error: -error.confidence)
-
-    @property
-    def _holds_out(self):
-        return super()._holds_out and self.objective == "scores"
-
-    @functools.cached_property
-    def _own_training(self):
-        if self.config.train is None:
-            raise InputError(
-                "`train` must be the training file, or `data_dir` the folder with the STS-B of "
-                "GLUE. Received: none."
-            )
-        return self._table(self.config.train, self.objective == "scores", None)
 
     def _table(self, path, labelled, known_labels, all_columns=None):
         for column in ("text", "pair", "label") if labelled else ("text", "pair"):

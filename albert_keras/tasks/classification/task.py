@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from albert_keras.models.answers import class_answers
-from albert_keras.models.labels import class_ids
+from albert_keras.models.labels import class_ids, label_ids
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_files import (
     official_path,
@@ -15,7 +15,7 @@ from albert_keras.tasks.classification.glue_files import (
 )
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_splits
 from albert_keras.tasks.examples import row_of
-from albert_keras.tasks.labels import check_answered, check_labels, label_numbers
+from albert_keras.tasks.labels import check_answered, check_labels
 from albert_keras.tasks.tables.cells import class_of
 from albert_keras.tasks.tables.files import label_names, read_table
 from albert_keras.tasks.task import Error, Task
@@ -34,8 +34,8 @@ class TextTask(Task):
     hub_pipeline = "text-classification"
     #: Names of the scores of a user's own table, the main one first.
     usual_metrics: tuple[str, ...] = ("accuracy", "macro_f1")
-    #: Whether a row of a table may have a blank second text.
-    pair_may_be_blank = True
+    #: Whether training examples have labels.
+    learns_labels = True
 
     def __init__(self, config):
         super().__init__(config)
@@ -218,7 +218,7 @@ class TextTask(Task):
             raise InputError("`train` must be the training file. Received: none.")
         if self._glue:
             return self.read_file(self.config.train, labelled=True)
-        return self._table(self.config.train, True, self.config.labels)
+        return self._table(self.config.train, self.learns_labels, self.config.labels)
 
     def _table(self, path, labelled, known_labels, all_columns=None):
         config = self.config
@@ -235,7 +235,6 @@ class TextTask(Task):
             delimiter=config.delimiter,
             skipped=self.skipping(path),
             all_columns=all_columns,
-            pair_may_be_blank=self.pair_may_be_blank,
         )
 
     def label_kind(self, known_labels):
@@ -250,8 +249,8 @@ class TextTask(Task):
         return self._numbers([answer[1] for answer in answers])
 
     def _numbers(self, values):
-        """Returns the numbers of classes, int64 [N]."""
-        return label_numbers(values, self.labels)
+        """Returns the numbers of classes, int32 [N]."""
+        return label_ids(values, self.labels)
 
 
 def _ids(examples):

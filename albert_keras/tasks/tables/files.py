@@ -25,7 +25,6 @@ def read_table(
     delimiter: str | None = None,
     skipped: list[SkippedRow] | None = None,
     all_columns: list[dict[str, Any]] | None = None,
-    pair_may_be_blank: bool = True,
 ) -> list[TextExample]:
     """Reads a table, see `read_raw_table`.
 
@@ -37,7 +36,6 @@ def read_table(
         encoding, delimiter: See `read_raw_table`.
         skipped: Receives the rows that cannot be used. None makes them an error.
         all_columns: Receives the whole row of each example, by name, see `RawTable`.
-        pair_may_be_blank: Whether a row may have a blank text in the column `pair`.
 
     Returns:
         `id` is the number of the row in `RawTable.rows`, from 0. `label` is as `label_kind` reads
@@ -57,7 +55,7 @@ def read_table(
     def example(number, row):
         first, *cells = (row.fields[key] for key in table.keys)
         text_of(first, text)
-        second = None if pair is None else text_of(cells.pop(0), pair, pair_may_be_blank)
+        second = None if pair is None else text_of(cells.pop(0), pair, may_be_blank=True)
         value = label_kind(cells, labels) if labels else None
         if all_columns is not None:
             all_columns.append(row.fields)

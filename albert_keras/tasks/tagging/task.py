@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from albert_keras.models.answers import TagAnswer
+from albert_keras.models.labels import label_ids
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.labels import check_answered, check_few, check_labels, label_numbers
+from albert_keras.tasks.labels import check_answered, check_few, check_labels
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.scores import (
     entity_counts,
@@ -117,7 +118,7 @@ class TagTask(Task):
             )
         if all(type(tag) is int and 0 <= tag < len(self.labels) for tag in tags):
             tags = tuple(self.labels[tag] for tag in tags)
-        label_numbers(tags, self.labels)  # raises for an unknown one
+        label_ids(tags, self.labels)  # raises for an unknown one
         return example._replace(tags=tags)
 
     def columns(self, examples):
@@ -191,8 +192,8 @@ class TagTask(Task):
         return self._read(self.config.train, True, self.config.labels or ())
 
     def _numbers(self, sentences):
-        """Returns the numbers of all tags, int64 [words]."""
-        return label_numbers((tag for tags in sentences for tag in tags), self.labels)
+        """Returns the numbers of all tags, int32 [words]."""
+        return label_ids([tag for tags in sentences for tag in tags], self.labels)
 
 
 def _truth(examples):

@@ -21,22 +21,14 @@ COLUMNS = {"text": "a", "pair": "b", "label": "c"}
 
 @pytest.fixture
 def files(tmp_path):
-    """Returns a folder with pairs.tsv, with scores, and STS-B of GLUE."""
+    """Returns a folder with pairs.tsv, with scores."""
     lines = ["\t".join(map(str, row)) for row in ROWS]
     (tmp_path / "pairs.tsv").write_text("\n".join(["a\tb\tc", *lines]) + "\n")
-    (tmp_path / "STS-B").mkdir()
-    header = "index genre filename year old_index source1 source2 sentence1 sentence2".split()
-    for name, end in (("train", ["score"]), ("dev", ["score"]), ("test", [])):
-        rows = [
-            "\t".join([str(number), *"gfyo12", first, second, *([str(score)] if end else [])])
-            for number, (first, second, score) in enumerate(ROWS)
-        ]
-        (tmp_path / "STS-B" / f"{name}.tsv").write_text("\n".join(["\t".join(header + end), *rows]))
     return tmp_path
 
 
 def task_of(files, **settings):
-    for name in ("train", "dev", "data_dir"):
+    for name in ("train", "dev"):
         if name in settings:
             settings[name] = str(files / settings[name])
     return build_task(TaskConfig(name="similarity", **settings))
@@ -47,7 +39,6 @@ def task_of(files, **settings):
     [
         ({"train": "pairs.tsv", "text": "a", "pair": "b"}, "pairs", ("0", *ROWS[0][:2], None)),
         ({"train": "pairs.tsv", "dev": "pairs.tsv"} | COLUMNS, "scores", ("0", *ROWS[0])),
-        ({"data_dir": "."}, "scores", ("0", *ROWS[0])),
     ],
 )
 def test_the_objective_follows_from_the_files_and_columns(files, settings, objective, first):
@@ -57,13 +48,10 @@ def test_the_objective_follows_from_the_files_and_columns(files, settings, objec
 
 
 def test_development_examples_are_pairs_with_scores(files):
-    expected = [row[2] for row in ROWS]
-    for settings in ({"dev": "pairs.tsv"} | COLUMNS, {"data_dir": "."}):
-        task = task_of(files, train="pairs.tsv", objective="pairs", **settings)
-        assert [one.label for one in task.read("dev")] == expected
+    task = task_of(files, train="pairs.tsv", objective="pairs", dev="pairs.tsv", **COLUMNS)
+    assert [one.label for one in task.read("dev")] == [row[2] for row in ROWS]
     held = task_of(files, train="pairs.tsv", dev_share=0.4, **COLUMNS)
     assert len(held.read("train")) + len(held.read("dev")) == 3 and held.read("dev")
-    assert task_of(files, data_dir=".").read("test")[0].label is None
 
 
 @pytest.mark.parametrize(
@@ -76,14 +64,6 @@ def test_development_examples_are_pairs_with_scores(files):
 def test_what_is_missing_is_named(files, settings, split, message):
     with pytest.raises(InputError, match=message):
         task_of(files, **settings).read(split)
-
-
-def test_a_blank_second_text_can_be_skipped(files):
-    (files / "blank.tsv").write_text("a\tb\tc\nRain.\t \t1\nRain.\tIt rained.\t4\n")
-    task = task_of(files, train="blank.tsv", dev="pairs.tsv", skip_bad_rows=True, **COLUMNS)
-    assert [example.second for example in task.read("train")] == ["It rained."]
-    (skipped,) = task.skipped_rows[str(files / "blank.tsv")]
-    assert skipped.line == 2
 
 
 def test_a_row_is_two_sequences(tiny_tokenizer, files):
@@ -107,7 +87,7 @@ def test_a_row_is_two_sequences(tiny_tokenizer, files):
 
 
 def test_answers_are_scored_by_their_order(files):
-    task = task_of(files, data_dir=".")
+    task = task_of(files, train="pairs.tsv", dev="pairs.tsv", **COLUMNS)
     examples = task.read("dev")
     answers = task.read_out(examples, np.float32([0.9, 0.1, 0.2])[:, None])
     assert answers[0] == ScoreAnswer("0", pytest.approx(0.9))
