@@ -73,6 +73,17 @@ WRONG = [
         "line 1 has the label `x` more than",
     ),
     (COLUMNS, "a.csv", "text,a,b\nA,0,1\nB,2,0\n", "line 3 must have 0 or 1 .* in `a`"),
+    (CLASSES, "a.tsv", "text\tlabel\n", "must contain at least one row. It is empty."),
+    (CLASSES, "a.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`. Did you mean `texts`"),
+    (CLASSES, "a.tsv", "text\tlabel\ttext\nA\tx\tB\n", "a different name for each .* `text`"),
+    (CLASSES, "a.csv", 'text,label\n"a\nb",x\n"c" d,x\n', "line 4 must be CSV: ',' expected"),
+    (
+        CLASSES,
+        "a.jsonl",
+        '{"text": "\\ud800", "label": "x"}',
+        "`text` must be Unicode. It has half",
+    ),
+    (CLASSES, "a.jsonl", '{"text": "A", "label": "a", "label": "b"}', "has `label` more than once"),
     # Tags
     (TAGS, "a.conll", "Ada B-PER\nslept\n", "line 2 must have 2 columns, like the first one"),
     (TAGS, "a.conll", "Ada\nslept\n", "must have a column of words and one of tags"),
@@ -98,8 +109,13 @@ WRONG = [
     (SQUAD1, "a.json", squad(answers=[{"text": " ", "answer_start": 3}]), "answers with a text"),
     (SQUAD1, "a.json", squad(id=...), "question 1 .*`id`: Field required"),
     (SQUAD1, "a.json", "[]", "Input should be a valid dictionary"),
-    (SQUAD1, "a.json", '{"data": [{"id": "1"}]}', "`context`: Field required"),
-    (SQUAD1, "a.json", '{"data": [{"paragraphs": [{"context": "A"}]}]}', "`qas`: Field required"),
+    (SQUAD1, "a.json", '{"data": [{"id": "1"}]}', "`data.0..paragraphs`: Field required"),
+    (
+        SQUAD1,
+        "a.json",
+        '{"data": [{"paragraphs": [{"context": "A"}]}]}',
+        "`data.0..paragraphs.0..qas`: Field required",
+    ),
     (SQUAD1, "a.json", squad(answers=[]), "question 1 .* must have an answer; squad2 is for"),
     (SQUAD2, "a.json", squad(answers=[], is_impossible=...), "question 1 .* or be impossible"),
     (SQUAD2, "a.json", squad(is_impossible=True), "question 1 .* no answers, as it is impossible"),
@@ -108,7 +124,7 @@ WRONG = [
     (RACE, "a.txt", race(answers=["E"]), "line 1 `answer`: .* 'A', 'B', 'C' or 'D'"),
     (RACE, "a.txt", f"\n{race()}\n{{", "line 3 must be a JSON object. Received: {"),
     (RACE, "a.txt", race(article=None), "line 1 `article`: .* valid string"),
-    (RACE, "a.txt", race(options=[list("wxy")]), "line 1 `options` "),
+    (RACE, "a.txt", race(options=[list("wxy")]), "line 1 `options`: "),
     (RACE, "a.txt", race(answers=[]), "line 1 must have as many `options` and `answers`"),
     # GLUE
     (

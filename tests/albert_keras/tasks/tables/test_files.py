@@ -49,28 +49,6 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name, text, says",
-    [
-        ("x.tsv", "text\tlabel\n", "must contain at least one row. It is empty."),
-        ("x.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`. Did you mean `texts`?"),
-        (
-            "x.tsv",
-            "text\tlabel\ttext\nA.\t1\tB\n",
-            "a different name for each column. It has `text`",
-        ),
-        ("x.csv", 'text,label\n"a\nb",1\n"c" d,1\n', "line 4 must be CSV: ',' expected after"),
-        ("x.jsonl", '{"text": "\\ud800", "label": 1}', "`text` must be Unicode. It has half"),
-    ],
-)
-def test_a_table_that_cannot_be_used_is_refused(tmp_path, name, text, says):
-    path = write(tmp_path, name, text)
-    with pytest.raises(InputError) as error:
-        read_table(path, "text", label="label")
-    assert str(error.value).startswith(f"`{path}` ")
-    assert says in str(error.value)
-
-
-@pytest.mark.parametrize(
     "labels, expected",
     [
         (["b", "a", "b", "C"], ("C", "a", "b")),
@@ -107,9 +85,3 @@ def test_an_open_quote_costs_one_row(tmp_path):
     path, skipped = write(tmp_path, "x.csv", 'mood,text\ngood,"open\n' + rows), []
     assert len(read_table(path, "text", label="mood", skipped=skipped)) == 9
     assert [row.line for row in skipped] == [2]
-
-
-def test_a_row_with_a_repeated_key_is_not_read(tmp_path):
-    path = write(tmp_path, "x.jsonl", '{"text": "A", "label": "a", "label": "b"}\n')
-    with pytest.raises(InputError, match="line 1 .*it has `label` more than once"):
-        read_table(path, "text", label="label")
