@@ -100,34 +100,27 @@ def check_out(
     `file` has the examples.
     """
     path = None if out is None else Path(out)
-    if is_answer_table(out):
-        check_answer_table(path, overwrite)
-        if file is not None and path.resolve() == Path(file).resolve():
-            raise InputError(f"`out` must not be the file of the examples. Received: `{out}`.")
-        return
-    if overwrite:
+    is_table = is_answer_table(out)
+    if overwrite and not is_table:
         raise InputError(
             f"`overwrite` requires an `out` that ends in {' or '.join(ENDINGS)}. "
             f"Received: {out or 'none'}."
         )
-    if path is not None and not path.is_dir():
-        if path.suffix.lower() in _OTHER_ENDINGS:
-            raise InputError(
-                f"`out` must end in {' or '.join(ENDINGS)}, or be a folder. Received: `{out}`."
-            )
-        check_output_folder(path)
-
-
-def check_answer_table(out: str | os.PathLike, overwrite: bool):
-    """Raises InputError, before any model answers, if a table cannot or must not be written."""
-    path = Path(out)
-    if not path.exists():
+    if path is None or path.is_dir():
+        return
+    if not is_table and path.suffix.lower() in _OTHER_ENDINGS:
+        raise InputError(
+            f"`out` must end in {' or '.join(ENDINGS)}, or be a folder. Received: `{out}`."
+        )
+    if not (is_table and path.exists()):
         check_output_folder(path)
     elif not overwrite:
         raise InputError(
             f"`out` must be a file that does not exist. Received: `{path}`, which exists. Choose "
             "another file, or replace it with `overwrite=True`."
         )
+    elif file is not None and path.resolve() == Path(file).resolve():
+        raise InputError(f"`out` must not be the file of the examples. Received: `{out}`.")
 
 
 def with_answers(

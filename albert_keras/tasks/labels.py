@@ -7,9 +7,6 @@ from typing import Any
 from albert_keras.tasks.examples import TaggedExample, digest_of_texts
 from data_pipeline.errors import InputError
 
-#: With more labels than this, they must be at most half as many as what they are given to.
-_FEW_LABELS = 20
-
 
 def check_answered(examples: Iterable[Any]) -> None:
     """Raises InputError unless each example has its label, tags or right option."""
@@ -30,19 +27,6 @@ def check_labels(labels: Sequence[str], what: str):
     if len(set(labels)) < 2 or len(set(labels)) < len(labels):
         listing = ", ".join(labels) or "none"
         raise InputError(f"{what} must be at least two, all different. Received: {listing}.")
-
-
-def check_few(names: Sequence[str], count: int, what: str):
-    """Raises InputError if labels are about as many as the `count` things that have them.
-
-    `what` names these things, such as rows.
-    """
-    if len(names) > _FEW_LABELS and 2 * len(names) > count:
-        raise InputError(
-            f"The labels must be names of classes. Received: {len(names)} different ones in "
-            f"{count} {what}, such as {names[0][:40]!r}. Is this the column of the label? "
-            "If labels are numbers, use `task=regression`."
-        )
 
 
 def hold_out(examples: list, share: float) -> tuple[list, list]:

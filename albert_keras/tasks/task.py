@@ -88,18 +88,13 @@ class Task(abc.ABC):
 
     def data_dir_for(self, split, files) -> str:
         """Returns `data_dir`, which must be given to read the official `files` of a split."""
-        config = self.config
-        if config.data_dir is None and config.train is not None and split in self.dev_splits:
+        if self.config.data_dir is None:
+            own = "train" if split == "train" else "dev"
             raise InputError(
-                f"`train` without `dev`: {config.name} needs development examples. Give a file "
-                f"of them as `dev`, or as `data_dir` the folder with {files}."
+                f"`data_dir` must be the folder with the files of {self.config.name}, or "
+                f"`{own}` a file of examples. Received: neither, so there is no {files}."
             )
-        if config.data_dir is None:
-            raise InputError(
-                f"`data_dir` must be the folder with the files of {config.name}. Received: none, "
-                f"so there is no {files}."
-            )
-        return config.data_dir
+        return self.config.data_dir
 
     def changed(self, **changes: Any) -> "Task":
         """Returns a trained task with other settings; None is no change.
@@ -271,13 +266,10 @@ class Task(abc.ABC):
     def check_fields(self, fields):
         """Raises InputError unless `fields` has exactly the task's fields, and all are texts."""
         if set(fields) != set(self.fields):
-            names = [f"`{name}`" for name in self.fields]
-            listing = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-            surplus = [f"`{name}`" for name in fields if name not in self.fields]
+            listing = ", ".join(f"`{name}`" for name in self.fields)
             raise InputError(
                 f"An example of {self.config.name} must have {listing}. "
                 f"Received: {', '.join(fields) or 'nothing'}."
-                + (f" It takes no {', '.join(surplus)}." if surplus else "")
             )
         for name, text in fields.items():
             if name != "options":

@@ -7,7 +7,6 @@ from pathlib import PurePath
 from typing import Any
 
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.labels import check_few
 from albert_keras.tasks.tables.cells import Label, class_of, text_of
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import SkippedRow, examples_from, is_number
@@ -67,7 +66,7 @@ def read_table(
 def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
     """Returns the different labels of examples, sorted; whole numbers by value.
 
-    An example may have several labels. InputError for fewer than two, or about as many as examples.
+    An example may have several labels. InputError for fewer than two.
     """
     labels = (example.label for example in examples)
     sets = (label if isinstance(label, tuple) else (label,) for label in labels)
@@ -76,7 +75,6 @@ def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
         raise InputError(
             f"There must be at least two classes of labels. Received: {names}.", Mistake.ONE_CLASS
         )
-    check_few(names, len(examples), "rows")
     if all(re.fullmatch(r"-?\d{1,99}", name) for name in names):
         return tuple(sorted(names, key=lambda name: (int(name), name)))
     return tuple(sorted(names))

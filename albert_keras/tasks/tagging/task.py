@@ -10,7 +10,7 @@ from albert_keras.models.answers import TagAnswer
 from albert_keras.models.labels import label_ids
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.labels import check_answered, check_few, check_labels
+from albert_keras.tasks.labels import check_answered, check_labels
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.scores import (
     entity_counts,
@@ -65,7 +65,6 @@ class TagTask(Task):
         examples = [*self._own_training, *dev]
         names = tuple(sorted({tag for example in examples for tag in example.tags}))
         check_labels(names, f"The tags in `{self.config.train}`")
-        check_few(names, sum(len(example.tags) for example in examples), "words")
         return names
 
     def read_file(self, path, labelled):

@@ -61,5 +61,5 @@ def test_what_cannot_be_used_is_skipped_and_listed(
 def test_a_training_file_alone_is_not_enough_for_an_official_task():
     for name in ("rte", "squad1", "race"):
         task = build_task(TaskConfig(name=name, train="x"))
-        with pytest.raises(InputError, match="^`train` without `dev`: .*`data_dir`"):
+        with pytest.raises(InputError, match="^`data_dir` must be .*, or `dev` a file"):
             task.read(task.dev_splits[0])
