@@ -42,9 +42,7 @@ class SplitReport(NamedTuple):
         return [one.warning for one in self.findings if one.warning]
 
 
-def report_task(
-    task: Task, tokenizer: Tokenizer | None = None, most_encoded: int | None = None
-) -> dict[str, SplitReport]:
+def report_task(task: Task, tokenizer: Tokenizer | None = None) -> dict[str, SplitReport]:
     """Reads the training and development examples of a task and describes them.
 
     Development examples are left out if they have no file: an official task may be given a
@@ -54,7 +52,7 @@ def report_task(
     has_dev = config.name in OWN_TASKS or config.dev is not None or config.data_dir is not None
     splits = ("train", *(task.dev_splits if has_dev else ()))
     examples = {split: task.read(split) for split in splits}
-    return report_examples(task, examples, tokenizer, most_encoded)
+    return report_examples(task, examples, tokenizer)
 
 
 def report_examples(
