@@ -31,7 +31,8 @@ from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS
 
 #: Texts and tagged sentences that are trained on at most, for up to 10 labels: a linear model is
 #: trained for each label, in about a minute on one core for all. Longer texts are cut.
-MAX_TEXTS, _MAX_SENTENCES, _FEW_LABELS, _MAX_CHARACTERS = 50_000, 10_000, 10, 2_000
+MAX_TEXTS, _MAX_SENTENCES, _FEW_LABELS = 50_000, 10_000, 10
+_MAX_CHARACTERS = 2_000
 #: Words are counted by their hash, so that their number is limited.
 _HASHES = 1 << 18
 _PUNCTUATION = r"!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u206f"

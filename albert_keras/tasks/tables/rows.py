@@ -77,7 +77,7 @@ def examples_from(
         except RowError as error:
             bad.append(row._replace(problem=str(error)))
     if bad and skipped is None:
-        advice = ". Correct this, or skip such rows with `skip_bad_rows=True`" if may_skip else ""
+        advice = "Correct this, or skip such rows with `skip_bad_rows=True`." if may_skip else ""
         raise InputError(_listing(path, bad, unit, advice), Mistake.BAD_ROWS)
     if not examples:
         why = f" that can be used. {_listing(path, bad, unit)}" if bad else ". It is empty."
@@ -98,13 +98,14 @@ def warn_skipped(path: str | PurePath, bad: list[Row], count: int, unit: str = "
 
 
 def _listing(path, bad, unit, advice=""):
-    """Returns the first few problems of a file, with advice that begins with a full stop."""
+    """Returns the first few problems of a file, and advice, a sentence."""
     shown = [f"`{row.file or path}` {row.place(unit)} {row.problem}" for row in bad[:_SHOWN]]
     if len(bad) == 1:
-        return f"{shown[0]}{advice[1:]}{'.' if advice else ''}"
+        return f"{shown[0]} {advice}".strip()
     some = f", the first {_SHOWN}" if len(bad) > _SHOWN else ""
     lines = [f"  {one.removeprefix(f'`{path}` ')}" for one in shown]
-    return "\n".join([f"{len(bad):,} problems in `{path}`{some}{advice}:", *lines])
+    title = f"{len(bad):,} problems in `{path}`{some}. {advice}".strip()
+    return "\n".join([f"{title.removesuffix('.')}:", *lines])
 
 
 def checked(shape: Any, value: Any) -> Any:
