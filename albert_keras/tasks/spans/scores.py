@@ -9,14 +9,12 @@ import collections
 import logging
 import re
 import string
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from albert_keras.tasks.examples import QuestionExample
 from data_pipeline.errors import InputError
-from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS
 
 #: Error where no question has a prediction.
 NO_PREDICTION = (
@@ -24,11 +22,6 @@ NO_PREDICTION = (
 )
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_UNSPACED = re.compile(f"[{UNSPACED_SCRIPTS}]")
-_PART = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^{UNSPACED_SCRIPTS}]+")
-_HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3]")
-#: What KorQuAD's script replaces by spaces before it deletes the rest of the punctuation.
-_KOREAN_SPACES = str.maketrans(dict.fromkeys("'\"《》<>〈〉()‘’", " "))
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 logger = logging.getLogger(__name__)
@@ -36,47 +29,20 @@ logger = logging.getLogger(__name__)
 
 def normalize_answer(text: str) -> str:
     """Returns the form in which answers are compared: lower case, single spaces, and without ASCII
-    punctuation and the words a, an and the; in Korean these stay, and brackets become spaces.
+    punctuation and the words a, an and the.
 
     Source:
-        `normalize_answer` in `evaluate-v1.1.py` and `evaluate-v2.0.py`, SQuAD, and in
-        `evaluate-v1.0.py`, KorQuAD.
+        `normalize_answer` in `evaluate-v1.1.py` and `evaluate-v2.0.py`.
     """
-    if _HANGUL.search(text):
-        text = text.translate(_KOREAN_SPACES).lower().translate(_WITHOUT_PUNCTUATION)
-        return " ".join(text.split())
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
 
 
-def answer_words(text: str) -> list[str]:
-    """Returns the words of a normalised answer, with which F1 compares.
-
-    Scripts that have no spaces between words, such as Chinese, Japanese and Thai, are compared by
-    characters without punctuation, as in the scripts of DRCD and CMRC 2018, and Korean, whose words
-    have endings, by characters as in that of KorQuAD. All other text is split at white space, as in
-    the official scripts.
-    """
-    words = normalize_answer(text).split()
-    if _HANGUL.search(text):
-        return list("".join(words))
-    if not _UNSPACED.search(text):
-        return words
-    return [
-        part
-        for word in words
-        for part in _PART.findall(word)
-        if not (len(part) == 1 and unicodedata.category(part).startswith("P"))
-    ]
-
-
 def f1(gold: str, predicted: str, version: int = 2) -> float:
-    """Returns the harmonic mean of precision and recall over `answer_words`, with repetitions.
+    """Returns the harmonic mean of precision and recall over normalised words, with repetitions.
 
     For two texts without words, version 1 returns 0, version 2 returns 1.
     """
-    gold_words, predicted_words = answer_words(gold), answer_words(predicted)
-    if _HANGUL.search(gold):  # an answer without Hangul, such as a year, is compared alike
-        predicted_words = list("".join(predicted_words))
+    gold_words, predicted_words = (normalize_answer(text).split() for text in (gold, predicted))
     if version == 2 and not (gold_words and predicted_words):
         return int(gold_words == predicted_words)
     shared = collections.Counter(gold_words) & collections.Counter(predicted_words)

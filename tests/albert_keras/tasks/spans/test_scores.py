@@ -53,31 +53,6 @@ def test_exact_match_and_f1_of_both_versions(gold, predicted, exact, first, seco
     assert f1(gold, predicted, version=2) == pytest.approx(second, abs=1e-15)
 
 
-@pytest.mark.parametrize(
-    "gold, predicted, exact, same, given, wanted",
-    [
-        ("서울특별시에", "서울특별시", 0, 5, 5, 6),
-        ("《춘향전》(1800년)", "춘향전 1800년", 1, 8, 8, 8),
-        ("1987년", "1987", 0, 4, 4, 5),
-        ("the 한국 A", "한국", 0, 2, 2, 6),  # articles of English stay
-        ("대한민국", "일본", 0, 0, 2, 4),
-        ("西班牙国家足球队", "西班牙国家足球", 0, 7, 7, 8),
-        ("1997年7月1日", "1997年7月", 0, 4, 4, 6),  # digits are words of Latin text
-        ("「台灣大學」", "台灣大學", 0, 4, 4, 4),
-        ("ལྷ་ས་གྲོང་ཁྱེར།", "ལྷ་ས།", 0, 3, 3, 11),
-    ],
-)
-def test_scripts_without_spaces_and_korean_are_compared_by_characters(
-    gold, predicted, exact, same, given, wanted
-):
-    """F1 of a bag of characters: `f1_score` in KorQuAD's evaluate-v1.0.py, and DRCD's script."""
-    precision, recall = same / given, same / wanted
-    score = 2 * precision * recall / (precision + recall) if same else 0
-    for version in (1, 2):
-        assert f1(gold, predicted, version) == pytest.approx(score)
-    assert question_scores([question("1", gold)], {"1": predicted})[0] == {"1": exact}
-
-
 def test_version_1_takes_the_best_answer_and_counts_missing_ones_as_wrong(caplog):
     examples = [question("1", "Rome", "in Rome"), question("2", "old"), question("3", "x")]
     with caplog.at_level(logging.WARNING):
