@@ -166,21 +166,20 @@ def _keys(path, header, columns):
             "more than once.",
             Mistake.NO_COLUMN,
         )
-    keys, fault = [], None
+    keys = []
     for name in map(str, columns):
         if is_number(name) and int(name) < len(header):
             keys.append(header[int(name)])
-        elif is_number(name):
-            fault = f"{name}: it has {len(header)}, counted from 0."
         elif name in header:
             keys.append(name)
         else:
             fault = f"`{name}`{did_you_mean(name, header)}"
-    if fault is None:
-        return keys
-    if len(header) == 1:
-        fault += (
-            " In a .csv, `,`, `;`, `|` or a tab separates columns, or what `delimiter` names; in a "
-            ".tsv or .txt a tab does."
-        )
-    raise InputError(f"`{path}` line 1 has no column {fault}", Mistake.NO_COLUMN)
+            if is_number(name):
+                fault = f"{name}: it has {len(header)}, counted from 0."
+            if len(header) == 1:
+                fault += (
+                    " In a .csv, `,`, `;`, `|` or a tab separates columns, or what `delimiter` "
+                    "names; in a .tsv or .txt a tab does."
+                )
+            raise InputError(f"`{path}` line 1 has no column {fault}", Mistake.NO_COLUMN)
+    return keys
