@@ -8,7 +8,6 @@ import logging
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import NamedTuple
 
 from albert_keras.report import table
@@ -19,7 +18,6 @@ from data_pipeline.settings import did_you_mean
 from tests.benchmarks.measure import (
     NewProcess,
     in_new_process,
-    in_turn,
     machine_lines,
     ratios,
     reason_of,
@@ -107,12 +105,9 @@ def hold_contest(
         with concurrent.futures.ThreadPoolExecutor(len(processes)) as threads:
             prepare = threads.map if prepares_at_once else map
             workers = list(prepare(_Worker, contestants, processes))
-        actions = {
-            worker.contestant.label: partial(worker.measure, seconds)
-            for worker in workers
-            if worker.failed is None
-        }
-        in_turn(actions, repeats)
+        for repeat in range(repeats):
+            for worker in reversed(workers) if repeat % 2 else workers:
+                worker.measure(seconds)
         results = [worker.result() for worker in workers]
     ours = {
         one["dtype"]: one["rounds"]
@@ -200,6 +195,7 @@ class _Worker:
 
     def measure(self, seconds):
         if self.failed is None:
+            logger.info("measuring %s", self.contestant.label)
             self._rounds.append(self._call(_mean_seconds, seconds))
 
     def result(self) -> dict:

@@ -4,6 +4,9 @@ import logging
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from albert_keras.shape import forward_flops
 from tests.benchmarks import inferrers
@@ -37,7 +40,7 @@ _ONNX_WRITERS = (*_PYTORCH, "onnx")
 
 
 def benchmark_infer(
-    tokenizer: Path,
+    tokenizer: Annotated[Path, typer.Option()],
     model: str = "albert-base",
     batch_size: list[int] = (1, 32),
     max_seq_length: list[int] = (128,),

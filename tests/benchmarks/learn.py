@@ -6,8 +6,9 @@ import json
 import logging
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated
 
+import typer
 import yaml
 
 from albert_keras import recipes
@@ -19,10 +20,10 @@ from albert_keras.training.trained_records import KEPT_RECORDS, digests_of
 from data_pipeline.child_processes import num_processors
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
 from tests.benchmarks.contest import NOT_INSTALLED
-from tests.benchmarks.learning.export import write_arrays
-from tests.benchmarks.learning.job import Job, read_points
+from tests.benchmarks.learning.job import Job
 from tests.benchmarks.learning.report import (
     OURS,
     compare,
@@ -37,22 +38,11 @@ PEER = "transformers, compiled"
 PEER_RATES = (2e-4, 5e-4, 1e-3)
 #: The usual recipe of the peer: AdamW with these values, linear warm-up and decay.
 PEER_RECIPE = {"weight_decay": 0.01, "clip_norm": 1.0, "mask_rate": 0.15}
-_SETTINGS, _RESULTS = "settings.json", "results.json"
-
-
-class Learner(NamedTuple):
-    """A contestant."""
-
-    label: str
-    rate: float
-    module: str  #: Its trainer, in `tests.benchmarks.learning`.
-    needs: tuple[str, ...]  #: Packages.
-    settings: dict  #: Of the trainer.
 
 
 def benchmark_learn(
-    records: Path,
-    eval_data: Path,
+    records: Annotated[Path, typer.Option()],
+    eval_data: Annotated[Path, typer.Option()],
     out: Path = Path("runs/benchmark-learn"),
     minutes: float = 30.0,
     model: str | None = None,
@@ -62,13 +52,12 @@ def benchmark_learn(
 ) -> dict:
     """Trains our recipe and the peer for the same time, one after the other.
 
-    What is finished stays in `out`: the same call runs the contestants that are still missing. See
-    README.md for what is equal for all.
+    See README.md for what is equal for all.
 
     Args:
         records: Folder of training records.
         eval_data: Folder of held-out records with the same tokenizer.
-        out: Folder for `curves.png`, `results.json` and the trainings.
+        out: New folder for `curves.png`, `results.json` and our run.
         minutes: Training time of each, the first update included, without scoring.
         model: Named model; None takes that of the recipe.
         recipe: File of our settings, or name of a recipe.
@@ -77,14 +66,19 @@ def benchmark_learn(
 
     Returns:
         dict for JSON: `machine`; `settings`; `learners`, a list of dicts with `label`, `rate`, and
-        `points` and `facts`, see `Recorder`, or `failed`; `comparison`, see `compare`.
+        `points` and `facts`, see `Recorder.end`, or `failed`; `comparison`, see `compare`.
 
     Raises:
-        InputError: If the records do not fit together, or `out` has other settings.
+        InputError: If the records do not fit together, or `out` exists.
     """
     own = yaml.safe_load(_recipe_file(recipe).read_text("utf-8"))
     config = PretrainingConfig.of(own, size=model, time_budget=f"{60 * minutes:.3f}s")
     training, held_out = RecordFiles(records), RecordFiles(eval_data)
+    if not (records / TOKENIZER_FOLDER).is_dir():
+        raise InputError(
+            f"`{records}` must contain a tokenizer, with which the peers sample masks. "
+            "Build the records again."
+        )
     if training.info.tokenizer_digest != held_out.info.tokenizer_digest:
         raise InputError(f"`{eval_data}` must have the tokenizer of the training records.")
     trained = digests_of(training, KEPT_RECORDS)
@@ -101,24 +95,26 @@ def benchmark_learn(
         "peer_recipe": PEER_RECIPE,
         "threads": num_processors(),
     }
-    _open_folder(out, settings)
+    check_output_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
     facts = machine()
-    paths = {"records": str(records.absolute()), "eval_data": str(eval_data.absolute())}
-    ours = paths | {"config": config.model_dump(mode="json", exclude_unset=True)}
+    common = {
+        "records": str(records.absolute()),
+        "eval_data": str(eval_data.absolute()),
+        "seconds": 60 * minutes,
+        "seed": resolved.training.seed,
+        "threads": num_processors(),
+        "precision": resolved.training.precision,
+    }
+    given = config.model_dump(mode="json", exclude_unset=True)
+    ours = {"config": given, "run": str((out / "run").absolute())}
     theirs = peer_settings(config, training, peer_batch_size)
-    learners = [Learner(OURS, resolved.optimizer.lr, "ours", (), ours)]
-    learners += [
-        Learner(
-            f"{PEER}, rate {rate:g}",
-            rate,
-            "transformers_trainer",
-            ("torch", "transformers"),
-            theirs | {"lr": rate},
-        )
+    jobs = [Job(OURS, "ours", rate=resolved.optimizer.lr, settings=ours, **common)]
+    jobs += [
+        Job(f"{PEER}, rate {rate:g}", "transformers_trainer", rate=rate, settings=theirs, **common)
         for rate in dict.fromkeys(peer_lr)
     ]
-    write_arrays(training, held_out, out / "arrays")
-    results = [_measured(learner, out, settings) for learner in learners]
+    results = [_measured(job) for job in jobs]
     result = {
         "machine": facts,
         "settings": settings,
@@ -126,7 +122,7 @@ def benchmark_learn(
         "comparison": compare(results, 60 * minutes),
     }
     draw_curves(result, out / "curves.png")
-    with whole_file(out / _RESULTS) as temporary:
+    with whole_file(out / "results.json") as temporary:
         temporary.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     return result
 
@@ -154,49 +150,20 @@ def _recipe_file(recipe):
     return Path(recipe) if Path(recipe).is_file() else recipes.path(recipe)
 
 
-def _open_folder(out, settings):
-    """Creates the folder of a benchmark, or checks that it was created with the same settings."""
-    path, text = out / _SETTINGS, json.dumps(settings, indent=2) + "\n"
-    if path.is_file():
-        if path.read_text(encoding="utf-8") != text:
-            raise InputError(
-                f"The settings must be those in {path}. Received: others. Choose another --out."
-            )
-        return
-    check_output_folder(out)
-    out.mkdir(parents=True, exist_ok=True)
-    with whole_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def _measured(learner, out, settings):
-    """Trains a contestant, unless it is finished in `out`; returns its results."""
-    found = {"label": learner.label, "rate": learner.rate}
-    if not all(map(importlib.util.find_spec, learner.needs)):
+def _measured(job):
+    """Trains a contestant; returns its results."""
+    found = {"label": job.label, "rate": job.rate}
+    if job.module != "ours" and not all(map(importlib.util.find_spec, ("torch", "transformers"))):
         return found | {"failed": NOT_INSTALLED}
-    points = out / "trainings" / f"{learner.module}-{learner.rate:g}" / "points.jsonl"
-    if read_points(points)[1] is None:
-        logger.info("%s, %.3g min of training", learner.label, settings["minutes"])
-        points.parent.mkdir(parents=True, exist_ok=True)
-        job = Job(
-            seconds=60 * settings["minutes"],
-            seed=settings["config"]["training"]["seed"],
-            threads=settings["threads"],
-            precision=settings["config"]["training"]["precision"],
-            arrays=str((out / "arrays").absolute()),
-            points=str(points.absolute()),
-            settings=learner.settings,
-        )
-        try:
-            in_new_process(train_in_process, f"tests.benchmarks.learning.{learner.module}", job)
-        except Exception as error:  # whatever a library raises: the others can be measured
-            logger.warning("%s cannot be measured: %s", learner.label, reason_of(error))
-            return found | {"failed": reason_of(error)}
-    measured, facts = read_points(points)
-    return found | {"points": measured, "facts": facts}
+    logger.info("%s, %.3g min of training", job.label, job.seconds / 60)
+    try:
+        return found | in_new_process(train_in_process, job)
+    except Exception as error:  # whatever a library raises: the others can be measured
+        logger.warning("%s cannot be measured: %s", job.label, reason_of(error))
+        return found | {"failed": reason_of(error)}
 
 
-def train_in_process(module: str, job: Job):
-    """Runs the trainer of a module, in a process of its own."""
+def train_in_process(job: Job) -> dict:
+    """Runs the trainer of a job, in a process of its own."""
     os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", USE_TF="0")
-    importlib.import_module(module).train(job)
+    return importlib.import_module(f"tests.benchmarks.learning.{job.module}").train(job)

@@ -1,8 +1,7 @@
-"""What all benchmarks share: the machine, fresh processes, runs in turn, and medians."""
+"""What all benchmarks share: the machine, fresh processes, and medians."""
 
 import concurrent.futures
 import contextlib
-import itertools
 import logging
 import multiprocessing
 import os
@@ -16,11 +15,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from albert_keras.report import table
 from data_pipeline.child_processes import isolated_spawning, num_processors
 from data_pipeline.errors import InputError
-
-logger = logging.getLogger(__name__)
 
 _CPU_INFO = Path("/proc/cpuinfo")
 
@@ -48,34 +44,6 @@ def machine_lines(machine: dict) -> Iterator[str]:
     yield (
         f"         {machine['system']}, Python {machine['python']}, NumPy {machine['numpy']}, "
         f"TensorFlow {machine['tensorflow']}"
-    )
-
-
-#: Columns of `runs_lines` and their formats.
-_COLUMNS = {
-    "sequences/s": ",.0f",
-    "text MB/s": ".2f",
-    "of ceiling": ".0%",
-    "peak MB": ",.0f",
-    "records/s": ",.0f",
-    "time of static": ".2f",
-    "seconds": ".2f",
-}
-
-
-def runs_lines(result: dict) -> Iterator[str]:
-    """Yields the lines of `machine`, `about`, and `runs`: name -> `_COLUMNS` -> `summary`."""
-    yield from machine_lines(result["machine"])
-    yield f"{result['about']}; median [lowest..highest]"
-    yield ""
-    runs = result["runs"]
-    columns = [column for column in _COLUMNS if any(column in run for run in runs.values())]
-    yield from table(
-        ["", *columns],
-        [
-            [name, *(shown(run[one], _COLUMNS[one]) if one in run else "" for one in columns)]
-            for name, run in runs.items()
-        ],
     )
 
 
@@ -117,21 +85,6 @@ def reason_of(error: Exception) -> str:
     """Returns in one line why a contestant could not be measured."""
     text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
     return text.strip().splitlines()[0][:200]
-
-
-def in_turn(actions: dict[Any, Callable], repeats: int) -> dict[Any, list]:
-    """Runs several actions one after the other, repeatedly; returns the results, round by round.
-
-    What slows the machine down for a while then affects all of them. Every second round runs
-    backwards, so that none is always the first. The names of the actions are for the log.
-    """
-    results = {name: [] for name in actions}
-    numbers = itertools.count(1)
-    for repeat in range(repeats):
-        for name in reversed(actions) if repeat % 2 else actions:
-            logger.info("run %d of %d: %s", next(numbers), repeats * len(actions), name)
-            results[name].append(actions[name]())
-    return results
 
 
 def summary(values: Iterable[float]) -> dict[str, float]:

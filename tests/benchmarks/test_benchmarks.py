@@ -13,7 +13,6 @@ from albert_keras.training.process_memory import peak_mb
 from tests.benchmarks import __main__ as command
 from tests.benchmarks.contest import OURS, Contestant, Prepared, Work, contest_lines, hold_contest
 from tests.benchmarks.measure import in_new_process, machine
-from tests.benchmarks.read import benchmark_read, read_lines
 from tests.benchmarks.shapes import make_shape
 from tests.benchmarks.train import benchmark_train, train_lines
 from tests.benchmarks.trainers import prepare_ours
@@ -87,7 +86,7 @@ def test_layers_and_width_make_a_model():
 def test_options_are_the_parameters_of_a_benchmark(capsys):
     assert command.main(["train", "--peers", "keras"]) == 2
     assert "`keras` is not a known peer" in capsys.readouterr().err
-    assert command.main(["nothing"]) == 2 and "data,read,train" in capsys.readouterr().err
+    assert command.main(["nothing"]) == 2 and "train,learn,infer" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -109,25 +108,6 @@ def test_on_a_gpu_at_most_20_gigabytes_move_outside_of_products(part, replicas):
     command = [sys.executable, "-m", "tests.benchmarks", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["gigabytes"] < 20
-
-
-def test_every_way_to_read_is_measured(tiny_records):
-    result = benchmark_read(tiny_records, batch_size=4, steps=3, repeats=1)
-    kinds = ["bytes only", "static masks", "dynamic masks"]
-    assert list(result["runs"])[:3] == kinds
-    assert all(result["runs"][kind]["records/s"]["low"] > 0 for kind in kinds)
-    assert any("first batch at step 1,000,000" in line for line in read_lines(result))
-
-
-@pytest.mark.slow
-def test_every_build_is_measured_beside_the_ceiling(tiny_corpus, tiny_vocabulary, tmp_path, capsys):
-    (tmp_path / "a.txt").write_text("\n\n".join(tiny_corpus))
-    words = ["data", "--corpus", str(tmp_path), "--tokenizer", str(tiny_vocabulary.path)]
-    assert command.main([*words, "--max-seq-length", "32", "--repeats", "1", "--json"]) == 0
-    runs = json.loads(capsys.readouterr().out)["runs"]
-    names = ["copies 1, 1 worker", "copies 10, 1 worker", "copies 1, 2 workers"]
-    assert list(runs)[1:] == names
-    assert all(runs[name]["of ceiling"]["median"] > 0 for name in names)
 
 
 @pytest.mark.slow

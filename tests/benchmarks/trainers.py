@@ -3,19 +3,15 @@
 A function loads its library itself, since each contestant runs in a process of its own.
 """
 
-import contextlib
-import time
 from importlib.metadata import version
 
 import numpy as np
 
-from albert_keras.training.process_memory import peak_mb
 from data_pipeline.child_processes import num_processors
 from tests.benchmarks.contest import Prepared
 from tests.benchmarks.shapes import Shape
 
 _OUR_LEARNING_RATE, _LEARNING_RATE = 1e-3, 1e-4
-_STEPS = 3  # of `measure_step`, after the one that compiles
 _IGNORED = -100  # the label of PyTorch's loss for positions without one
 
 
@@ -50,8 +46,10 @@ def our_features(shape: Shape) -> dict:
     }
 
 
-def prepare_ours(shape: Shape, precision: str, settings: dict | None = None) -> Prepared:
-    """Builds our step as `pretrain` runs it: LAMB, clipped gradients, spikes skipped.
+def prepare_ours(
+    shape: Shape, precision: str, settings: dict | None = None, optimizer: str = "lamb"
+) -> Prepared:
+    """Builds our step as `pretrain` runs it: clipped gradients, spikes skipped.
 
     The loss is the masked-LM loss only. `settings` are more fields of
     `TrainingConfig`, such as `recompute`.
@@ -66,7 +64,7 @@ def prepare_ours(shape: Shape, precision: str, settings: dict | None = None) -> 
         {
             "training": {"sentence_order_weight": 0.0, "precision": precision, **(settings or {})},
             "optimizer": {
-                "name": "lamb",
+                "name": optimizer,
                 "lr": _OUR_LEARNING_RATE,
                 "power": 0.0,
                 "warmup_steps": 0,
@@ -124,78 +122,41 @@ def prepare_transformers(shape: Shape, precision: str, at_masked_positions: bool
     """
     import torch
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.set_num_threads(num_processors())
-    torch.manual_seed(0)
-    model = _transformers_model(shape).to(device)
-    model.train()
+    from albert_keras.formats.hugging_face_config import to_values
+    from tests.benchmarks import torch_albert
+
+    values = to_values(shape.config, ("masked_lm",))
+    model = torch_albert.masked_lm(values, num_processors(), seed=0)
     torch.set_float32_matmul_precision("high")  # TF32 on a GPU, as TensorFlow has it
-    optimizer = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE, fused=device == "cuda")
-    batch = {
-        name: torch.tensor(values, dtype=torch.int64, device=device)
-        for name, values in synthetic_batch(shape).items()
-    }
-    inputs = {
-        "input_ids": batch["input_ids"],
-        "attention_mask": batch["input_mask"],
-        "token_type_ids": batch["segment_ids"],
-    }
-    positions, targets = batch["masked_lm_positions"], batch["masked_lm_ids"]
-    labels = torch.full_like(inputs["input_ids"], _IGNORED).scatter(1, positions, targets)
+    is_on_gpu = torch_albert.device() == "cuda"
+    optimizer = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE, fused=is_on_gpu)
+    batch = torch_albert.to_tensors(synthetic_batch(shape))
+    targets = batch["masked_lm_ids"]
+    labels = torch.full_like(batch["input_ids"], _IGNORED)
+    labels = labels.scatter(1, batch["masked_lm_positions"], targets)
 
     def loss_at_all():
-        return model(**inputs, labels=labels).loss
+        return model(**torch_albert.inputs_of(batch), labels=labels).loss
 
     def loss_at_masked():
-        states = model.albert(**inputs).last_hidden_state  # [B, S, H]
-        where = positions[:, :, None].expand(-1, -1, states.shape[-1])
-        scores = model.predictions(states.gather(1, where))  # [B, P, V]
-        return torch.nn.functional.cross_entropy(scores.flatten(0, 1).float(), targets.flatten())
+        scores = torch_albert.scores_at_masked(model, batch)
+        return torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
 
     loss_of = torch.compile(loss_at_masked if at_masked_positions else loss_at_all)
-    is_mixed = precision == "mixed_bfloat16"
-    facts = {
-        "weights": sum(weight.numel() for weight in model.parameters()),
-        "versions": _versions("torch", "transformers"),
-    }
+    weights = sum(weight.numel() for weight in model.parameters())
+    facts = {"weights": weights, "versions": torch_albert.VERSIONS}
 
     def run():
         optimizer.zero_grad()
-        with torch.autocast(device, torch.bfloat16) if is_mixed else contextlib.nullcontext():
+        with torch_albert.autocast(precision):
             loss = loss_of()
         loss.backward()
         optimizer.step()
         _note_loss(facts, loss.item())
 
-    if device == "cuda":
+    if is_on_gpu:
         return Prepared(run, facts, lambda: torch.cuda.max_memory_allocated() / 1e6)
     return Prepared(run, facts)
-
-
-def measure_step(shape: Shape, precision: str, settings: dict) -> dict[str, float]:
-    """Measures a training step in this process, which must be a new one; see `prepare_ours`.
-
-    Returns `peak_mb` of the process, `step_mb`, what was added after the model was built, and
-    `seconds` of a step.
-    """
-    prepared = prepare_ours(shape, precision, settings)
-    before = peak_mb()
-    prepared.run()
-    started = time.perf_counter()
-    for _ in range(_STEPS):
-        prepared.run()
-    seconds = (time.perf_counter() - started) / _STEPS
-    return {"peak_mb": peak_mb(), "step_mb": peak_mb() - before, "seconds": seconds}
-
-
-def _transformers_model(shape):
-    """Returns an `AlbertForMaskedLM` with random weights."""
-    import transformers
-
-    from albert_keras.formats.hugging_face_config import to_values
-
-    values = to_values(shape.config, ("masked_lm",))
-    return transformers.AlbertForMaskedLM(transformers.AlbertConfig.from_dict(values))
 
 
 def _keras_prepared(model, update, facts):

@@ -4,30 +4,23 @@ import functools
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
 from pydantic import Field, PositiveInt
 
+from albert_keras import load_tokenizer
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.kinds import KINDS, build_task, task_class
+from albert_keras.tasks.kinds import KINDS, build_task
 from albert_keras.tasks.train_seed import build_trained as build_task_step
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.records.examples import PRETRAINING_FEATURES, feature_length
 from data_pipeline.settings import Rule, Settings
-from tests.albert_keras.tasks.small_tasks import SETTINGS
+from tests.albert_keras.tasks.small_tasks import SETTINGS, make_examples, rows_for
 
-#: Answer options of each row where a task has any.
-_OPTIONS = 4
-#: Names and types of what a batch is to learn, by the kind of its task.
-_SPANS = dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32")
-_TARGETS = {
-    **dict.fromkeys(("spans", "spans_or_none"), _SPANS),
-    **dict.fromkeys(
-        ("regression", "multi_regression", "multi_label", "similarity"), {"labels": "float32"}
-    ),
-    "tagging": {"tag_ids": "int32"},
-}
+#: A text from which examples of any kind are made.
+_SENTENCES = ["Seven geese crossed the frozen lake in a single line, and nobody wondered why."]
 
 
 class Program(Settings):
@@ -137,26 +130,17 @@ class TaskProgram(Program):
         return step.train_step
 
     def features(self):
-        """As `Program.features`, in the layout of `Features.batch`."""
-        tokens, task = (self.batch, self.sequence_length), task_class(self.kind)
-        if len(task.inputs) == 3:
-            tokens = (self.batch, _OPTIONS, self.sequence_length)
-        elif self.kind == "similarity":
-            tokens = (self.batch, 2, self.sequence_length)
-        names = ["input_ids", "input_mask", "segment_ids"]
-        if task.finds_spans:
-            names.append("p_mask")
-        elif self.kind == "tagging":
-            names.append("word_mask")
-        shapes = {name: ("int32", tokens) for name in names}
-        if self.predicts:
-            return shapes
-        targets = (self.batch,)
-        if task.has_several_labels:
-            targets = (self.batch, build_task(self.config().task).num_outputs)
-        for name, dtype in _TARGETS.get(self.kind, {"labels": "int32"}).items():
-            shapes[name] = (dtype, tokens if name == "tag_ids" else targets)
-        return shapes | {"example_weights": ("float32", (self.batch,))}
+        """As `Program.features`: what rows of the task have."""
+        [example] = make_examples(_SENTENCES, self.kind, count=1)
+        if self.kind == "choice":  # four options, as in RACE
+            example = example._replace(options=(*example.options, "no"))
+        task, tokenizer = build_task(self.config().task), load_tokenizer("albert-mini-en")
+        rows = rows_for(task, [example], tokenizer, training=not self.predicts)
+        shapes = {
+            name: (row.dtype.name, (self.batch, *row.shape[1:]))
+            for name, row in sorted(rows.batch(np.zeros(1, np.int64)).items())
+        }
+        return shapes if self.predicts else shapes | {"example_weights": ("float32", (self.batch,))}
 
 
 def program_of(fields: dict) -> Program:

@@ -7,15 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
-import tensorflow as tf
 from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import graph_pb2, types_pb2
 
-from albert_keras.tasks.example_source import ExampleSource
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import training_dataset
 from data_pipeline.records.record_files import RecordFiles
-from tests.albert_keras.tasks.small_tasks import SETTINGS, make_examples, make_task, rows_for
+from tests.albert_keras.tasks.small_tasks import SETTINGS
 from tests.tpu_check import __main__ as command, compile_hlo
 from tests.tpu_check.__main__ import fault_lines, table
 from tests.tpu_check.check import Checked, check, compiler_versions
@@ -119,21 +117,6 @@ def test_features_are_those_of_the_reader(tiny_records):
     assert program.features() == {
         name: (spec.dtype.name, tuple(spec.shape)) for name, spec in read.items()
     }
-
-
-@pytest.mark.parametrize("kind", SETTINGS)
-def test_features_are_those_of_a_fine_tuning(kind, tiny_corpus, tiny_tokenizer):
-    examples = make_examples(tiny_corpus, kind, count=5)
-    if kind == "choice":  # as in RACE
-        examples = [example._replace(options=(*example.options, "no")) for example in examples]
-    program = small(kind, sequence_length=40)
-    rows = rows_for(make_task(kind), examples, tiny_tokenizer, training=True)
-    training = program.config().training.replace(batch_size=4)
-    source = ExampleSource(rows, tiny_tokenizer, training, {})
-    batch = next(iter(source.batches(tf.distribute.get_strategy(), 0)))
-    found = {name: (value.dtype.name, tuple(value.shape)) for name, value in batch.items()}
-    assert program.features() == found
-    assert small(kind, sequence_length=40, predicts=True).features().items() < found.items()
 
 
 def test_operations_are_looked_up_by_type_in_the_functions_that_are_called():

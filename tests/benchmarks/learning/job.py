@@ -1,10 +1,8 @@
 """The work of a contestant: its settings, its clock, and the points of its curve."""
 
-import json
 import logging
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 logger = logging.getLogger(__name__)
@@ -18,30 +16,25 @@ WARM_UP = 0.06
 class Job(NamedTuple):
     """What the process of a contestant is given."""
 
+    label: str
+    module: str  #: Its trainer, in `tests.benchmarks.learning`.
+    records: str  #: Folder of training records.
+    eval_data: str  #: Folder of held-out records.
+    rate: float  #: Peak of the learning rate.
+    settings: dict  #: Of the trainer.
     seconds: float  #: Training time, the first update included.
     seed: int
     threads: int
     precision: str  #: "float32" or "mixed_bfloat16".
-    arrays: str  #: Folder written by `export.write_arrays`.
-    points: str  #: File to write the points to.
-    settings: dict  #: Of the trainer.
-
-    @property
-    def marks(self) -> list[float]:
-        """Seconds of training after which the model is scored."""
-        return [fraction * self.seconds for fraction in MARKS]
 
 
 class Recorder:
     """Measures the training time, and scores the model at the marks of a job.
 
-    The clock runs from `start`, and not while the model is scored. A line of the file of points has
-    `seconds` (of training), `updates`, `positions` (seen in training, padding included), `loss`
-    (nats per masked token) and `accuracy`. The last line has `facts`, and is present only if the
-    training is complete.
+    The clock runs from `start`, and not while the model is scored.
 
     Args:
-        job: Job.
+        seconds: Training time, the first update included.
         score: Returns loss and accuracy on the held-out records.
         positions_per_update: Positions of a training batch, B · S.
         now: Returns seconds; for tests.
@@ -49,7 +42,7 @@ class Recorder:
 
     def __init__(
         self,
-        job: Job,
+        seconds: float,
         score: Callable[[], tuple[float, float]],
         positions_per_update: int = 0,
         now: Callable[[], float] = time.perf_counter,
@@ -59,13 +52,14 @@ class Recorder:
         self.positions_per_update = positions_per_update
         #: Seconds of the first update, which compiles.
         self.first_update: float | None = None
-        self._job, self._score, self._now = job, score, now
-        self._marks = job.marks
+        #: dicts of `seconds` (of training), `updates`, `positions` (seen in training, padding
+        #: included), `loss` (nats per masked token) and `accuracy`.
+        self.points: list[dict] = []
+        self._training_time, self._score, self._now = seconds, score, now
+        self._marks = [fraction * seconds for fraction in MARKS]
         self._started = self._paused = None  # readings of `now`
         self._excluded = 0.0  # seconds spent scoring
         self._previous = self._last_update = 0.0  # the time at the last update, and its duration
-        self._scored = None  # number of updates that were scored last
-        Path(job.points).write_text("")
 
     def start(self):
         """Starts the clock, unless it runs already."""
@@ -96,7 +90,7 @@ class Recorder:
         """Whether another update would end after the training time."""
         # The first update took longer than the next one will, because it compiled.
         expected = self._last_update if self.updates > 1 else 0.0
-        return self.seconds() + expected >= self._job.seconds
+        return self.seconds() + expected >= self._training_time
 
     def rate_factor(self) -> float:
         """Returns the usual schedule by time: linear warm-up, then linear decay to 0 at the end.
@@ -104,20 +98,22 @@ class Recorder:
         The first update, which compiles, is left out, so that it does not shorten the warm-up.
         """
         first = self.first_update or 0.0
-        share = (self.seconds() - first) / max(self._job.seconds - first, 1e-9)
+        share = (self.seconds() - first) / max(self._training_time - first, 1e-9)
         return max(min(share / WARM_UP, (1 - share) / (1 - WARM_UP)), 1e-3)
 
-    def end(self, facts: dict):
-        """Scores the model after its last update, and completes the file with `facts`."""
-        if self._scored != self.updates:
+    def end(self, facts: dict) -> dict:
+        """Scores the model after its last update; returns dict with `points` and `facts`."""
+        if not self.points or self.points[-1]["updates"] != self.updates:
             self._add_point()
-        self._write({"facts": {"first_update_seconds": self.first_update, **facts}})
+        return {
+            "points": self.points,
+            "facts": {"first_update_seconds": self.first_update, **facts},
+        }
 
     def _add_point(self):
         self._paused = self._now()
         loss, accuracy = self._score()
-        self._scored = self.updates
-        self._write(
+        self.points.append(
             {
                 "seconds": self._previous,  # without the last save, which follows the update
                 "updates": self.updates,
@@ -130,21 +126,3 @@ class Recorder:
         logger.info("%.2f min, update %d, held-out loss %.3f", minutes, self.updates, loss)
         self._excluded += self._now() - self._paused
         self._paused = None
-
-    def _write(self, line):
-        with open(self._job.points, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-
-
-def read_points(path: str | Path) -> tuple[list[dict], dict | None]:
-    """Reads a file of points: the points, and the facts if the training is complete, or None."""
-    points, path = [], Path(path)
-    for text in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
-        try:
-            line = json.loads(text)
-        except ValueError:  # it is being written
-            break
-        if "facts" in line:
-            return points, line["facts"]
-        points.append(line)
-    return points, None

@@ -1,7 +1,6 @@
 """Our contestant: `pretrain` with a recipe and a time budget, scored at the marks."""
 
 from importlib.metadata import version
-from pathlib import Path
 
 import keras
 
@@ -18,10 +17,10 @@ _BATCH_SIZE = 64
 class ScoreAtMarks(keras.callbacks.Callback):
     """Scores the model in training at the marks; the time budget follows its clock."""
 
-    def __init__(self, job: Job, held_out: RecordFiles):
+    def __init__(self, job: Job):
         super().__init__()
-        self.recorder = Recorder(job, self._score)
-        self._dataset = evaluation_dataset(held_out, _BATCH_SIZE)
+        self.recorder = Recorder(job.seconds, self._score)
+        self._dataset = evaluation_dataset(RecordFiles(job.eval_data), _BATCH_SIZE)
         self._batch = -1
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
@@ -43,20 +42,14 @@ class ScoreAtMarks(keras.callbacks.Callback):
         return scores["masked_lm_loss"], scores["masked_lm_accuracy"]
 
 
-def train(job: Job):
-    """Trains as `pretrain` does, in the folder of the points."""
-    settings = job.settings
+def train(job: Job) -> dict:
+    """Trains as `pretrain` does, in the folder `run` of the settings; see `Recorder.end`."""
     config = PretrainingConfig.of(
-        settings["config"], seed=job.seed, time_budget=f"{job.seconds:.3f}s"
+        job.settings["config"], seed=job.seed, time_budget=f"{job.seconds:.3f}s"
     )
-    scores = ScoreAtMarks(job, RecordFiles(settings["eval_data"]))
-    folder = Path(job.points).parent / "run"
+    scores = ScoreAtMarks(job)
     clock = scores.recorder.seconds
-    pretrain(settings["records"], folder, config, callbacks=[scores], clock=clock)
-    weights = scores.model.trainable_variables
-    scores.recorder.end(
-        {
-            "weights": sum(int(weight.shape.num_elements()) for weight in weights),
-            "versions": {"tensorflow": version("tensorflow")},
-        }
-    )
+    pretrain(job.records, job.settings["run"], config, callbacks=[scores], clock=clock)
+    weights = sum(weight.shape.num_elements() for weight in scores.model.trainable_variables)
+    versions = {"tensorflow": version("tensorflow")}
+    return scores.recorder.end({"weights": weights, "versions": versions})

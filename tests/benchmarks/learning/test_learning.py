@@ -9,18 +9,17 @@ import yaml
 from albert_keras.training.evaluate import evaluate
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MASKED_FEATURES, unmask
-from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_files import RecordFiles
 from tests.benchmarks import learn
-from tests.benchmarks.learning.batches import (
+from tests.benchmarks.learning.job import MARKS, Recorder
+from tests.benchmarks.learning.peer_data import (
     HELD_OUT,
+    IGNORED,
     TRAINING,
-    load,
+    arrays_of,
     masking_function,
     rows_of_batches,
 )
-from tests.benchmarks.learning.export import write_arrays
-from tests.benchmarks.learning.job import MARKS, Job, Recorder, read_points
 from tests.benchmarks.learning.report import compare, time_to_loss
 
 
@@ -52,10 +51,9 @@ def test_ours_is_compared_with_the_best_rate_of_the_peer():
 class Clock:
     """A Recorder, and the clock that it reads: each update takes so long, and scoring 1,000 s."""
 
-    def __init__(self, path):
-        job = Job(30.0, 1, 2, "float32", "", str(path), {})
+    def __init__(self):
         self.seconds = 100.0
-        self.recorder = Recorder(job, self.score, 64, now=lambda: self.seconds)
+        self.recorder = Recorder(30.0, self.score, 64, now=lambda: self.seconds)
         self.recorder.start()
 
     def score(self):
@@ -68,21 +66,19 @@ class Clock:
             self.recorder.add_updates()
 
 
-def test_points_are_at_the_marks_and_scoring_does_not_count(tmp_path):
-    path = tmp_path / "points.jsonl"
-    clock = Clock(path)
+def test_points_are_at_the_marks_and_scoring_does_not_count():
+    clock = Clock()
     clock.advance(*[0.75] * 40)
-    assert clock.recorder.seconds() == 30 and read_points(path)[1] is None
-    clock.recorder.end({"weights": 7})
-    found, facts = read_points(path)
-    seconds = [0.75, 1.5, 2.25, 3, 5.25, 7.5, 10.5, 15, 20.25, 25.5, 30]
+    assert clock.recorder.seconds() == 30
+    result = clock.recorder.end({"weights": 7})
+    found, seconds = result["points"], [0.75, 1.5, 2.25, 3, 5.25, 7.5, 10.5, 15, 20.25, 25.5, 30]
     assert [point["seconds"] for point in found] == seconds and len(found) == len(MARKS)
     assert found[1] == dict(seconds=1.5, updates=2, positions=128, loss=5.0, accuracy=0.25)
-    assert facts == {"weights": 7, "first_update_seconds": 0.75}
+    assert result["facts"] == {"weights": 7, "first_update_seconds": 0.75}
 
 
-def test_another_update_must_end_within_the_time(tmp_path):
-    clock = Clock(tmp_path / "points.jsonl")
+def test_another_update_must_end_within_the_time():
+    clock = Clock()
     for seconds, is_over in (
         (20.0, False),  # the next one does not compile again
         (4.0, False),  # the next one ends after 28 s
@@ -92,8 +88,8 @@ def test_another_update_must_end_within_the_time(tmp_path):
         assert clock.recorder.is_over is is_over
 
 
-def test_the_rate_rises_and_falls_by_the_time_after_the_first_update(tmp_path):
-    clock = Clock(tmp_path / "points.jsonl")
+def test_the_rate_rises_and_falls_by_the_time_after_the_first_update():
+    clock = Clock()
     assert clock.recorder.rate_factor() == 1e-3
     clock.advance(10.0)  # 20 s remain
     clock.seconds += 0.06 * 20 / 2
@@ -103,39 +99,29 @@ def test_the_rate_rises_and_falls_by_the_time_after_the_first_update(tmp_path):
 
 
 def test_arrays_have_the_masks_of_our_scoring_and_unmasked_tokens_of_training(
-    tiny_records, held_out_records, tmp_path
+    tiny_records, tiny_tokenizer
 ):
-    folder = tmp_path / "arrays"
-    write_arrays(RecordFiles(tiny_records), RecordFiles(held_out_records), folder)
-    found, expected = load(folder, "held_out", HELD_OUT), all_rows(held_out_records)
-    for name in HELD_OUT:
-        np.testing.assert_array_equal(found[name], expected[name])
-    found, expected = load(folder, "training", TRAINING), all_rows(tiny_records)
-    original = unmask(*(expected[name] for name in MASKED_FEATURES))
-    np.testing.assert_array_equal(found["input_ids"], original)
-    np.testing.assert_array_equal(found["input_mask"], expected["input_mask"])
+    records = RecordFiles(tiny_records)
+    training, held_out = (arrays_of(records, features) for features in (TRAINING, HELD_OUT))
+    assert all(len(array) == len(records) for array in (*training.values(), *held_out.values()))
+    masks = held_out["input_ids"] == tiny_tokenizer.mask_id
+    assert masks.any() and (training["input_ids"] != tiny_tokenizer.mask_id).all()
+    original = unmask(*(held_out[name] for name in MASKED_FEATURES))
+    np.testing.assert_array_equal(training["input_ids"], original)
 
 
-def all_rows(folder):
-    batches = [
-        {name: batch[name][batch["example_weights"] > 0] for name in HELD_OUT}
-        for batch in evaluation_dataset(RecordFiles(folder), 7).as_numpy_iterator()
-    ]
-    return {name: np.concatenate([batch[name] for batch in batches]) for name in HELD_OUT}
-
-
-def test_each_epoch_of_a_peer_has_every_row_once_masked_by_the_rule_of_transformers():
+def test_each_epoch_of_a_peer_has_every_row_once_masked_by_the_rule_of_transformers(tiny_tokenizer):
     batches = rows_of_batches(10, 4, seed=1)
     rows = [next(batches) for _ in range(5)]  # two epochs
     assert sorted(np.concatenate(rows)) == sorted([*range(10)] * 2)
-    vocabulary = {"size": 1000, "mask_id": 4, "special_ids": [0, 1, 2, 3, 4]}
-    ids = np.tile(np.r_[2, np.full(98, 500), 3], (400, 1))
-    masked, labels = masking_function(vocabulary, 0.15, seed=1)(ids)
-    selected = labels != -100
+    word = tiny_tokenizer.ordinary_ids[-1]
+    ids = np.tile(np.r_[tiny_tokenizer.cls_id, np.full(98, word), tiny_tokenizer.sep_id], (400, 1))
+    masked, labels = masking_function(tiny_tokenizer, 0.15, seed=1)(ids)
+    selected = labels != IGNORED
     assert selected[:, 1:-1].mean() == pytest.approx(0.15, abs=0.01)
     assert not selected[:, [0, -1]].any() and (masked[~selected] == ids[~selected]).all()
-    assert (masked[selected] == 4).mean() == pytest.approx(0.8, abs=0.02)
-    assert (masked[selected] == 500).mean() == pytest.approx(0.1, abs=0.02)
+    assert (masked[selected] == tiny_tokenizer.mask_id).mean() == pytest.approx(0.8, abs=0.02)
+    assert (masked[selected] == word).mean() == pytest.approx(0.1, abs=0.02)
 
 
 @pytest.mark.slow
@@ -146,14 +132,12 @@ def test_ours_trains_for_the_time_and_is_scored_as_evaluate_scores_it(
     recipe.write_text(yaml.safe_dump(tiny_training.model_dump(mode="json", exclude_unset=True)))
     settings = {"recipe": str(recipe), "peer_lr": (1e-3,)}
     result = learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 6, **settings)
-    ours, _ = result["learners"]
-    (run,) = out.glob("trainings/ours-*/run")
-    final = evaluate(run, held_out_records)
+    ours, peer = result["learners"]
+    final = evaluate(out / "run", held_out_records)
     assert ours["points"][-1]["updates"] == final.step
     assert ours["points"][-1]["loss"] == pytest.approx(final.masked_lm_loss, rel=1e-5)
+    assert peer.get("failed", "not installed").startswith("not installed")
     assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
-    again = learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 6, **settings)
-    assert again["learners"][0] == ours  # it is not trained again
     assert any("ours" in line for line in learn.learn_lines(result))
-    with pytest.raises(InputError, match="Choose another --out"):
-        learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 3, **settings)
+    with pytest.raises(InputError, match="is not empty"):
+        learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 6, **settings)

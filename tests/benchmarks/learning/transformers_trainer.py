@@ -1,73 +1,69 @@
 """The contestant transformers: `AlbertForMaskedLM` through `torch.compile`, and AdamW."""
 
-import contextlib
-import json
-from importlib.metadata import version
-from pathlib import Path
-
 import numpy as np
 import torch
-import transformers
 
-from tests.benchmarks.learning.batches import (
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.records.record_files import RecordFiles
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from tests.benchmarks.learning.job import Job, Recorder
+from tests.benchmarks.learning.peer_data import (
     HELD_OUT,
     TRAINING,
-    load,
+    arrays_of,
     masking_function,
     rows_of_batches,
-    take,
 )
-from tests.benchmarks.learning.job import Job, Recorder
+from tests.benchmarks.torch_albert import (
+    VERSIONS,
+    autocast,
+    inputs_of,
+    masked_lm,
+    scores_at_masked,
+    to_tensors,
+)
 
 _SCORED_AT_ONCE = 64
 
 
-def train(job: Job):
-    """Trains from new random weights with the usual update of the library's Trainer."""
-    settings = job.settings
-    torch.set_num_threads(job.threads)
-    torch.manual_seed(job.seed)
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    model = transformers.AlbertForMaskedLM(transformers.AlbertConfig.from_dict(settings["config"]))
-    model.to(device).train()
+def train(job: Job) -> dict:
+    """Trains from new random weights with the usual update of the library's Trainer.
+
+    Returns what `Recorder.end` returns.
+    """
+    settings, records = job.settings, RecordFiles(job.records)
+    arrays = arrays_of(records, TRAINING)
+    held_out = arrays_of(RecordFiles(job.eval_data), HELD_OUT)
+    tokenizer = Tokenizer.load(records.folder / TOKENIZER_FOLDER)
+    mask = masking_function(tokenizer, settings["mask_rate"], job.seed)
+    rows = rows_of_batches(len(records), settings["batch_size"], job.seed)
+
+    model = masked_lm(settings["config"], job.threads, job.seed)
     optimizer = torch.optim.AdamW(
-        _parameter_groups(model, settings["weight_decay"]), lr=settings["lr"], fused=True
+        _parameter_groups(model, settings["weight_decay"]), lr=job.rate, fused=True
     )
-    loss_of = torch.compile(lambda batch: model(**_inputs(batch), labels=batch["labels"]).loss)
-    arrays = load(job.arrays, "training", TRAINING)
-    vocabulary = json.loads((Path(job.arrays) / "vocabulary.json").read_text())
-    mask = masking_function(vocabulary, settings["mask_rate"], job.seed)
-    rows = rows_of_batches(len(arrays["input_ids"]), settings["batch_size"], job.seed)
-
-    def autocast():
-        is_mixed = job.precision == "mixed_bfloat16"
-        return torch.autocast(device, torch.bfloat16) if is_mixed else contextlib.nullcontext()
-
-    score = build_score(model, load(job.arrays, "held_out", HELD_OUT), device, autocast)
-    positions = settings["batch_size"] * arrays["input_ids"].shape[1]
-    recorder = Recorder(job, score, positions)
+    loss_of = torch.compile(lambda batch: model(**inputs_of(batch), labels=batch["labels"]).loss)
+    positions = settings["batch_size"] * records.info.max_seq_length
+    recorder = Recorder(job.seconds, lambda: score(model, held_out, job.precision), positions)
     recorder.start()
     while not recorder.is_over:
-        batch = take(arrays, next(rows), np.int64)
+        chosen = next(rows)
+        batch = {name: array[chosen] for name, array in arrays.items()}
         batch["input_ids"], batch["labels"] = mask(batch["input_ids"])
-        batch = {name: torch.from_numpy(array).to(device) for name, array in batch.items()}
+        batch = to_tensors(batch)
         for group in optimizer.param_groups:
-            group["lr"] = settings["lr"] * recorder.rate_factor()
-        with autocast():
+            group["lr"] = job.rate * recorder.rate_factor()
+        with autocast(job.precision):
             loss = loss_of(batch)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), settings["clip_norm"])
         optimizer.step()
         optimizer.zero_grad()
-        if device == "cuda":
+        if torch.cuda.is_available():
             torch.cuda.synchronize()
         recorder.add_updates()
-    recorder.end(
-        {
-            "weights": sum(weight.numel() for weight in model.parameters()),
-            "versions": {name: version(name) for name in ("torch", "transformers")},
-        }
-    )
+    weights = sum(weight.numel() for weight in model.parameters())
+    return recorder.end({"weights": weights, "versions": VERSIONS})
 
 
 def _parameter_groups(model, weight_decay):
@@ -77,34 +73,20 @@ def _parameter_groups(model, weight_decay):
     return [{"params": kept, "weight_decay": weight_decay}, {"params": rest, "weight_decay": 0.0}]
 
 
-def _inputs(batch):
-    return {
-        "input_ids": batch["input_ids"],
-        "attention_mask": batch["input_mask"],
-        "token_type_ids": batch["segment_ids"],
-    }
-
-
-def build_score(model, held_out: dict[str, np.ndarray], device: str, autocast):
-    """Returns a function that scores the model: mean loss in nats, and accuracy."""
-
-    def score():
-        model.eval()
-        total = np.zeros(3)
-        with torch.inference_mode(), autocast():
-            for start in range(0, len(held_out["input_ids"]), _SCORED_AT_ONCE):
-                batch = take(held_out, slice(start, start + _SCORED_AT_ONCE), np.int64)
-                batch = {name: torch.from_numpy(array).to(device) for name, array in batch.items()}
-                states = model.albert(**_inputs(batch)).last_hidden_state  # [B, S, H]
-                where = batch["masked_lm_positions"][:, :, None].expand(-1, -1, states.shape[-1])
-                scores = model.predictions(states.gather(1, where)).float()  # [B, P, V]
-                labels, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
-                losses = torch.nn.functional.cross_entropy(
-                    scores.transpose(1, 2), labels, reduction="none"
-                )
-                hits = scores.argmax(-1) == labels
-                total += [float((value * weights).sum()) for value in (losses, hits, 1)]
-        model.train()
-        return total[0] / total[2], total[1] / total[2]
-
-    return score
+def score(model, held_out: dict[str, np.ndarray], precision: str) -> tuple[float, float]:
+    """Scores the model on all held-out records: mean loss in nats, and accuracy."""
+    model.eval()
+    total = np.zeros(3)
+    with torch.inference_mode(), autocast(precision):
+        for start in range(0, len(held_out["input_ids"]), _SCORED_AT_ONCE):
+            here = slice(start, start + _SCORED_AT_ONCE)
+            batch = to_tensors({name: array[here] for name, array in held_out.items()})
+            scores = scores_at_masked(model, batch)
+            labels, weights = batch["masked_lm_ids"], batch["masked_lm_weights"]
+            losses = torch.nn.functional.cross_entropy(
+                scores.transpose(1, 2), labels, reduction="none"
+            )
+            hits = scores.argmax(-1) == labels
+            total += [float((value * weights).sum()) for value in (losses, hits, 1)]
+    model.train()
+    return total[0] / total[2], total[1] / total[2]
