@@ -12,11 +12,16 @@ import sys
 
 import pytest
 
-from tests.old_artifacts import measures, unpack
+from tests.differences import differences
+from tests.old_artifacts import unpack
 from tests.old_artifacts.measures import PRETRAINING
 from tests.repository import PACKAGES
 
 OTHER = os.environ.get("ALBERT_KERAS_OTHER_PYTHON")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(OTHER is None, reason="ALBERT_KERAS_OTHER_PYTHON is not set"),
+]
 LOSSES = ("loss", "masked_lm_loss", "sentence_order_loss")
 TRAIN = """
 import sys
@@ -56,33 +61,31 @@ print(json.dumps(found))
 """
 
 
-#: Prints the loss of each of fifty updates.
+#: Prints the running loss of each of at least fifty updates of the pre-training model and of every
+#: text model, by its name.
 FIFTY = """
-import json
-from tests.albert_keras.models.test_objective_model import batch, build
-model, losses = build(dropout=0.1), []
-function = model.make_train_function()
-for seed in range(50):
-    model.reset_metrics()
-    losses.append(float(function(iter([batch(seed)]))["loss"]))
-print(json.dumps(losses))
-"""
-
-#: Prints the running loss of each of at least fifty updates of every text model, by its name.
-FIFTY_OF_TEXTS = """
 import json, sys
 import keras
+import tensorflow as tf
 from albert_keras import load_tokenizer
+from tests.albert_keras.models.test_objective_model import batch, build
 from tests.albert_keras.tasks.test_text_model import KINDS, LABELS, TEXTS, preset
 sorter = {"AlbertForClassification": ({"labels": ["no", "yes"]}, TEXTS, LABELS)}
 tokenizer, losses = load_tokenizer(sys.argv[1]), {}
-for name, (arguments, x, y) in (sorter | KINDS).items():
-    model, found = preset(tokenizer, name, seed=1, **arguments), []
+def trained(model, *given, **settings):
+    found = []
     show = keras.callbacks.LambdaCallback()
     show.on_train_batch_end = lambda batch, logs: found.append(float(logs["loss"]))
     while len(found) < 50:
-        model.fit(x, y, 4, 10, shuffle=False, verbose=0, callbacks=[show])
-    losses[name] = found
+        model.fit(*given, **settings, shuffle=False, verbose=0, callbacks=[show])
+    return found
+batches = iter(map(batch, range(50)))
+data = tf.data.Dataset.from_generator(lambda: batches, output_signature=tf.nest.map_structure(
+    lambda one: tf.TensorSpec(one.shape, one.dtype), batch()))
+losses["AlbertForPretraining"] = trained(build(dropout=0.1), data)
+for name, (arguments, x, y) in (sorter | KINDS).items():
+    model = preset(tokenizer, name, seed=1, **arguments)
+    losses[name] = trained(model, x, y, batch_size=4, epochs=10)
 print(json.dumps(losses))
 """
 
@@ -118,8 +121,6 @@ def losses(run):
     return [[line[name] for name in LOSSES] for line in lines]
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(OTHER is None, reason="ALBERT_KERAS_OTHER_PYTHON is not set")
 @pytest.mark.parametrize("optimizer", ["lamb", "adamw"])
 def test_a_run_is_resumed_with_the_other_tensorflow(old, optimizer):
     settings = PRETRAINING | {"optimizer": PRETRAINING["optimizer"] | {"name": optimizer}}
@@ -139,26 +140,15 @@ def test_a_run_is_resumed_with_the_other_tensorflow(old, optimizer):
                 assert row == pytest.approx(expected, rel=0, abs=1e-5)
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(OTHER is None, reason="ALBERT_KERAS_OTHER_PYTHON is not set")
-def test_fifty_updates_have_the_same_losses(tmp_path):
-    ours, theirs = (json.loads(run(python, tmp_path, FIFTY)) for python in (sys.executable, OTHER))
-    assert len(ours) == 50 and ours == pytest.approx(theirs, rel=0, abs=1e-5)
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(OTHER is None, reason="ALBERT_KERAS_OTHER_PYTHON is not set")
-def test_fifty_updates_of_text_models_have_the_same_losses(tmp_path, tiny_vocabulary):
-    words = FIFTY_OF_TEXTS, str(tiny_vocabulary.path)
+def test_fifty_updates_have_the_same_losses(tmp_path, tiny_vocabulary):
+    words = FIFTY, str(tiny_vocabulary.path)
     ours, theirs = (json.loads(run(each, tmp_path, *words)) for each in (sys.executable, OTHER))
-    assert ours.keys() == theirs.keys() and len(ours) == 7
+    assert ours.keys() == theirs.keys() and len(ours) == 8
     for name, found in ours.items():
         assert len(found) >= 50 and len(set(found)) > 10
         assert found == pytest.approx(theirs[name], rel=0, abs=1e-5), name
 
 
-@pytest.mark.slow
-@pytest.mark.skipif(OTHER is None, reason="ALBERT_KERAS_OTHER_PYTHON is not set")
 def test_exports_and_records_are_used_with_the_other_tensorflow(old, tiny_corpus):
     text = "\n\n".join("\n".join(tiny_corpus[start : start + 6]) for start in range(0, 120, 6))
     (old / "corpus.txt").write_text(text, encoding="utf-8")
@@ -170,4 +160,4 @@ def test_exports_and_records_are_used_with_the_other_tensorflow(old, tiny_corpus
     for measured in (with_other, with_this):
         assert measured.keys() == {"other", "this"}
         for found in measured.values():
-            assert measures.differences(found, expected) == []
+            assert differences(found, expected) == []

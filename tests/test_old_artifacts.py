@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.differences import differences
 from tests.old_artifacts import LINES, measures, unpack
-from tests.old_artifacts.measures import differences
 
 FOLDER = Path(__file__).parent / "old_artifacts"
 

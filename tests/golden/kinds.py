@@ -30,6 +30,8 @@ EMOTIONS = (
 _WNUT = ("corporation", "creative-work", "group", "location", "person", "product")
 TAGS = ["O", *(f"{edge}-{name}" for name in _WNUT for edge in "BI")]
 _SENTENCES = ("sentence1", "sentence2")
+#: What answers copy from the examples, whose texts are not stored.
+_COPIED = ("id", "words", "option")
 
 
 class Model(NamedTuple):
@@ -86,6 +88,31 @@ def build_model(name: str, head: Mapping[str, Any], source: Any = "albert-mini-e
     if "bias" in head:
         model.head.output_bias.assign(head["bias"])
     return model
+
+
+def plain(answers: list) -> list[dict[str, Any]]:
+    """Returns named answers as JSON has them, without what they copy from the examples."""
+    found = []
+    for answer in answers:
+        values = {name: one for name, one in answer._asdict().items() if name not in _COPIED}
+        if "nbest" in values:  # their probabilities, without their texts
+            values["nbest"] = [
+                [value for name, value in one.items() if name != "text"] for one in values["nbest"]
+            ]
+        found.append(_plain(values))
+    return found
+
+
+def _plain(value):
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return round(float(value), 6) if hasattr(value, "__float__") and not _is_whole(value) else value
+
+
+def _is_whole(value):
+    return isinstance(value, bool | int | str) or value is None
 
 
 # === Scores

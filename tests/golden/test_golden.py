@@ -5,23 +5,20 @@ import json
 import numpy as np
 import pytest
 
-from tests.golden.answers import TOLERANCE, differences, plain
-from tests.golden.kinds import KINDS, MODELS, build_model
-from tests.golden.make import PATH
+from tests.differences import differences
+from tests.golden.kinds import MODELS, build_model
+from tests.golden.make import PATH, golden_of
 
 GOLDEN = json.loads(PATH.read_text(encoding="utf-8"))
+#: The largest difference of numbers, or of their size if that is more than 1.
+TOLERANCE = 1e-4
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_answers_and_scores_are_golden(name, shared_data):
     model = build_model(name, GOLDEN["heads"][name])
-    for kind in (kind for kind in KINDS if KINDS[kind].model == name):
-        examples, golden = KINDS[kind].read(shared_data), GOLDEN["kinds"][kind]
-        answers = model.answer(examples.columns)
-        found = dict(zip(examples.ids, plain(answers), strict=True))
-        assert not differences(golden["answers"], found), kind
-        scores = KINDS[kind].score(examples, answers)
-        assert not differences(golden["scores"], scores), kind
+    for kind, examples, answers, found in golden_of(name, model, shared_data):
+        assert not differences(found, GOLDEN["kinds"][kind], TOLERANCE, TOLERANCE), kind
         few = {name: column[:6] for name, column in examples.columns.items()}
         _check_predictions(model.predict(few, verbose=0), answers[:6])
 
