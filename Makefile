@@ -24,9 +24,8 @@ PYTHON_NEWER ?= python3.13 python3.12
 # and text models beside models of Keras.
 SLOW_NEWER := tests/test_end_to_end.py tests/albert_keras/test_families_end_to_end.py \
   tests/albert_keras/serving tests/albert_keras/training tests/documentation/test_pages_run.py \
-  tests/documentation/test_keras_3.py tests/albert_keras/models/test_losses.py \
-  tests/albert_keras/models/test_text_training.py tests/albert_keras/tasks/test_text_model.py \
-  tests/albert_keras/optimization/test_in_keras_models.py
+  tests/albert_keras/models/test_losses.py tests/albert_keras/models/test_text_training.py \
+  tests/albert_keras/tasks/test_text_model.py tests/albert_keras/optimization/test_in_keras_models.py
 # Tests that need Apache Beam.
 BEAM := tests/data_pipeline/building/test_beam.py tests/albert_keras/cli/test_data_build.py
 DEMO ?= runs/demo
