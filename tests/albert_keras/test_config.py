@@ -11,33 +11,6 @@ def test_the_default_is_albert_base_version_2():
     assert AlbertConfig.from_name("albert-base") == AlbertConfig.from_name("albert-base-v2")
 
 
-@pytest.mark.parametrize(
-    "name, expected",
-    [
-        ("albert-base", (12, 768, 12, 3072, 128, 0.0)),
-        ("albert-base-v1", (12, 768, 12, 3072, 128, 0.1)),
-        ("albert-large", (24, 1024, 16, 4096, 128, 0.0)),
-        ("albert-xlarge", (24, 2048, 16, 8192, 128, 0.0)),
-        ("albert-xxlarge-v1", (12, 4096, 64, 16384, 128, 0.0)),
-        ("bert-base", (12, 768, 12, 3072, 768, 0.1)),
-        ("bert-large", (24, 1024, 16, 4096, 1024, 0.1)),
-        ("bert-xlarge", (24, 2048, 32, 8192, 2048, 0.1)),
-        ("albert-tiny", (2, 128, 2, 512, 128, 0.0)),
-        ("albert-mini", (6, 256, 4, 1024, 128, 0.0)),
-    ],
-)
-def test_a_name_gives_the_published_sizes(name, expected):
-    config = AlbertConfig.from_name(name)
-    assert expected == (
-        config.num_hidden_layers,
-        config.hidden_size,
-        config.num_attention_heads,
-        config.intermediate_size,
-        config.embedding_size,
-        config.hidden_dropout_prob,
-    )
-
-
 def test_what_is_named_albert_shares_and_nothing_else_does():
     for name in AlbertConfig.names():
         assert (AlbertConfig.from_name(name).sharing == "all") == name.startswith("albert")

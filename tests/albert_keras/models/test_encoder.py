@@ -6,6 +6,8 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.keras_versions import name_of
 from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.shape import encoder_shapes
+from albert_keras.sharing import layer_plan
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.formats import random_weights
 from tests.keras_line import IS_KERAS_3
@@ -63,45 +65,17 @@ def test_outputs_are_those_of_numpy(shape):
         np.testing.assert_allclose(ours, theirs, atol=1e-5)
 
 
-def test_mask_and_segments_default_to_ones_and_zeros():
-    encoder, inputs = small_encoder(), features()
-    inputs |= {"segment_ids": np.zeros_like(MASK), "input_mask": np.ones_like(MASK)}
-    short = encoder({"input_ids": inputs["input_ids"]})
-    np.testing.assert_array_equal(short["sequence_output"], encoder(inputs)["sequence_output"])
-
-
-BLOCK = "bert/encoder/transformer/group_0/inner_group_0"
-REFERENCE_NAMES = {
-    "bert/embeddings/word_embeddings": (50, 6),
-    "bert/embeddings/token_type_embeddings": (2, 6),
-    "bert/embeddings/position_embeddings": (9, 6),
-    "bert/embeddings/LayerNorm/beta": (6,),
-    "bert/embeddings/LayerNorm/gamma": (6,),
-    "bert/encoder/embedding_hidden_mapping_in/kernel": (6, 8),
-    "bert/encoder/embedding_hidden_mapping_in/bias": (8,),
-    f"{BLOCK}/attention_1/self/query/kernel": (8, 8),
-    f"{BLOCK}/attention_1/self/query/bias": (8,),
-    f"{BLOCK}/attention_1/self/key/kernel": (8, 8),
-    f"{BLOCK}/attention_1/self/key/bias": (8,),
-    f"{BLOCK}/attention_1/self/value/kernel": (8, 8),
-    f"{BLOCK}/attention_1/self/value/bias": (8,),
-    f"{BLOCK}/attention_1/output/dense/kernel": (8, 8),
-    f"{BLOCK}/attention_1/output/dense/bias": (8,),
-    f"{BLOCK}/LayerNorm/beta": (8,),
-    f"{BLOCK}/LayerNorm/gamma": (8,),
-    f"{BLOCK}/ffn_1/intermediate/dense/kernel": (8, 12),
-    f"{BLOCK}/ffn_1/intermediate/dense/bias": (12,),
-    f"{BLOCK}/ffn_1/intermediate/output/dense/kernel": (12, 8),
-    f"{BLOCK}/ffn_1/intermediate/output/dense/bias": (8,),
-    f"{BLOCK}/LayerNorm_1/beta": (8,),
-    f"{BLOCK}/LayerNorm_1/gamma": (8,),
-    "bert/pooler/dense/kernel": (8, 8),
-    "bert/pooler/dense/bias": (8,),
-}
-
-
 def names_and_shapes(model):
     return {name_of(weight): tuple(weight.shape) for weight in model.weights}
+
+
+@pytest.mark.parametrize("layers", [4, 22, 49])
+def test_as_many_groups_as_layers_share_nothing(layers):
+    plans = ({"num_hidden_groups": layers}, {"sharing": "none"})
+    grouped, unshared = (
+        layer_plan(AlbertConfig(num_hidden_layers=layers, **plan)) for plan in plans
+    )
+    assert grouped == unshared
 
 
 def built_in_a_name_scope():
@@ -131,7 +105,7 @@ def built_inside_a_layer_of_a_functional_model():
     [built_in_a_name_scope, built_under_a_strategy, built_inside_a_layer_of_a_functional_model],
 )
 def test_weights_are_named_as_in_the_reference_wherever_they_are_made(build):
-    assert names_and_shapes(build()) == REFERENCE_NAMES
+    assert names_and_shapes(build()) == encoder_shapes(AlbertConfig(**SMALL))
 
 
 def test_equal_seeds_give_equal_weights_whatever_happened_before():

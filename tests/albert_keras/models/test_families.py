@@ -11,8 +11,8 @@ from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.shape import count_weights, encoder_shapes
 from tests.albert_keras import numpy_albert
-from tests.albert_keras.models.test_encoder import MASK, SMALL, features
-from tests.albert_keras.numpy_albert import masked_lm_logits
+from tests.albert_keras.models.test_encoder import SMALL, features
+from tests.albert_keras.numpy_albert import masked_lm_logits, sentence_order_logits
 from tests.albert_keras.tasks.small_tasks import build_model
 
 SIZES = SMALL | {"embedding_size": 8, "num_hidden_layers": 2}
@@ -81,19 +81,31 @@ def test_the_formula_counts_what_is_built(family):
 
 @pytest.mark.parametrize(
     "family, changes",
-    [("bert", {}), ("roberta", {}), ("roberta", {"type_vocab_size": 1}), ("distilbert", {})],
+    [
+        ("albert", {"embedding_size": 6}),
+        ("bert", {}),
+        ("roberta", {}),
+        ("roberta", {"type_vocab_size": 1}),
+        ("distilbert", {}),
+    ],
 )
 def test_outputs_are_those_of_numpy_with_any_padding(family, changes):
     config = small_config(family, **changes)
-    model = scrambled(AlbertForPretraining(config, sentence_head=False, dtype="float32"))
-    positions = np.tile(np.arange(7), (len(MASK), 1))
+    model = scrambled(AlbertForPretraining(config, sentence_head=family == "albert"))
+    positions = np.array([[0, 1, 5], [3, 0, 0], [6, 6, 2], [1, 2, 4]])
     outputs = model(features() | {"masked_lm_positions": positions})
     weights = numpy_albert.weights_by_name(model)
     sequence, pooled, _ = numpy_albert.encode(weights, dict(config), **features())
-    logits = masked_lm_logits(weights, dict(config), sequence)
-    np.testing.assert_allclose(outputs["sequence_output"], sequence, atol=1e-5)
-    np.testing.assert_allclose(outputs["pooled_output"], pooled, atol=1e-5)
-    np.testing.assert_allclose(outputs["masked_lm_logits"], logits, atol=1e-5)
+    masked = np.take_along_axis(sequence, positions[:, :, None], 1)
+    expected = {
+        "sequence_output": sequence,
+        "pooled_output": pooled,
+        "masked_lm_logits": masked_lm_logits(weights, dict(config), masked),
+    }
+    if family == "albert":
+        expected["sentence_order_logits"] = sentence_order_logits(weights, pooled)
+    for name, values in expected.items():
+        np.testing.assert_allclose(outputs[name], values, atol=1e-5, err_msg=name)
 
 
 def test_the_longest_sequence_of_roberta_uses_the_last_row_of_the_table():
