@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.differences import differences
+from tests.keras_line import IS_KERAS_3
 from tests.old_artifacts import LINES, measures, unpack
+from tests.parameters import slow
 
 FOLDER = Path(__file__).parent / "old_artifacts"
+OWN, OTHER = reversed(LINES) if IS_KERAS_3 else LINES
+#: For tests that train: the files of the other line are tried among the slow tests.
+own_line_first = pytest.mark.parametrize("line", [OWN, *slow(OTHER)], indirect=True)
 
 
 @pytest.fixture(scope="module", params=LINES)
@@ -61,6 +66,7 @@ def test_the_tokenizer_cuts_as_before(old, expected):
         assert differences(measures.of_tokenizer(folder), expected["tokenizer"]) == []
 
 
+@own_line_first
 def test_an_interrupted_run_goes_on_and_ends_as_the_undisturbed_one(old, expected, capsys):
     log = Path("run-interrupted/log.jsonl")
     assert len(log.read_text().splitlines()) == 4
@@ -73,6 +79,7 @@ def test_an_interrupted_run_goes_on_and_ends_as_the_undisturbed_one(old, expecte
     assert differences(checkpoint, expected["checkpoint"]) == []
 
 
+@own_line_first
 def test_a_run_scores_as_before(old, expected):
     found = measures.of_evaluation("run", "records", allow_trained_rows=True)
     assert differences(found, expected["evaluation"]) == []
@@ -100,12 +107,14 @@ def test_the_run_is_exported_as_the_next_version(old, expected):
     assert differences(measures.of_keras_model(result.keras_file), expected["keras"]) == []
 
 
+@own_line_first
 def test_the_finetuned_run_answers_as_before(old, expected):
     assert differences(measures.of_finetuned_run("finetuned"), expected["answers"]) == []
     found = measures.of_task_evaluation("finetuned", "dev.csv")
     assert differences(found, expected["task_evaluation"]) == []
 
 
+@own_line_first
 def test_a_finished_finetuning_is_not_done_again(old, expected):
     from albert_keras.runs.tensors import is_moment
     from tests.albert_keras.checkpoint_tensors import tensors_of

@@ -72,7 +72,7 @@ def test_arguments_by_position_are_in_the_order_of_keras(model):
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
 @pytest.mark.parametrize("name", ["AlbertForClassification", "AlbertForTokenClassification"])
 @pytest.mark.parametrize("kind", [Columns, lambda texts: iter([*Columns(texts)])])
-def test_lists_that_a_generator_yields_are_texts(name, kind, tiny_tokenizer):
+def test_lists_that_a_generator_yields_are_texts(name, kind, tiny_tokenizer, eagerly):
     model = preset(tiny_tokenizer, name, labels=["no", "yes"])
     texts = WORDS if name == "AlbertForTokenClassification" else TEXTS
     found = model.predict(kind(texts), verbose=0)
@@ -80,7 +80,7 @@ def test_lists_that_a_generator_yields_are_texts(name, kind, tiny_tokenizer):
 
 
 @pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2.15 has no PyDataset")
-def test_a_py_dataset_without_end_is_asked_as_keras_does(model):
+def test_a_py_dataset_without_end_is_asked_as_keras_does(model, eagerly):
     calls = []
 
     class Endless(keras.utils.PyDataset):
@@ -103,7 +103,7 @@ def test_a_py_dataset_without_end_is_asked_as_keras_does(model):
 
 
 @pytest.mark.parametrize("labels", [LABELS, NUMBERS, np.eye(2)[NUMBERS]])
-def test_shuffled_texts_have_the_order_of_shuffled_features(labels, model):
+def test_shuffled_texts_have_the_order_of_shuffled_features(labels, model, eagerly):
     texts, rows = (
         tf.data.Dataset.from_tensor_slices((TEXTS, labels)).shuffle(16, seed=1).batch(3)
         for _ in range(2)
@@ -215,7 +215,7 @@ def test_saturated_outputs_have_loss_and_gradient(name, run_eagerly, tiny_tokeni
 
 @pytest.mark.parametrize("at", [4, 5])
 def test_a_restored_training_has_the_rates_of_one_without_an_interruption(
-    at, tiny_tokenizer, tmp_path
+    at, tiny_tokenizer, tmp_path, eagerly
 ):
     def trained(*callbacks, again=False):
         model = preset(tiny_tokenizer, labels=["no", "yes"], head_dropout=0.0, seed=1)
