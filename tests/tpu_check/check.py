@@ -3,20 +3,19 @@
 import hashlib
 import json
 import logging
-import os
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from data_pipeline.errors import InputError
+from tests.benchmarks.measure import in_new_process, reason_of
 from tests.tpu_check.program import Program, program_of
+from tests.tpu_check.trace import trace_program
 
 logger = logging.getLogger(__name__)
 
 _SCRIPT = Path(__file__).with_name("compile_hlo.py")
-_ROOT = Path(__file__).parents[2]
 
 
 class Topology(NamedTuple):
@@ -73,7 +72,6 @@ def check(
         out: Folder for HLO and results.
         compiler: Python of the environment that compiles; None does not compile.
     """
-    out = out.resolve()  # the processes start in the repository
     out.mkdir(parents=True, exist_ok=True)
     traced = {}
     for fields in programs:
@@ -118,13 +116,13 @@ def _trace(program, path):
         program.sequence_length,
         program.replicas,
     )
-    summary_path = path.with_suffix(".json")
-    command = [sys.executable, "-m", "tests.tpu_check.trace"]
-    command += [program.model_dump_json(exclude_unset=True), summary_path, path.with_suffix(".hlo")]
-    failure = _run(command, CUDA_VISIBLE_DEVICES="", TF_CPP_MIN_LOG_LEVEL="3")
-    if failure:
-        return {"faults": [f"TensorFlow cannot trace or translate the step: {failure}"]}
-    return json.loads(summary_path.read_text(encoding="utf-8"))
+    try:
+        summary, proto = in_new_process(trace_program, program)
+    except Exception as error:  # whatever TensorFlow raises
+        return {"faults": [f"TensorFlow cannot trace or translate the step: {reason_of(error)}"]}
+    if proto is not None:
+        path.with_suffix(".hlo").write_bytes(proto)
+    return summary
 
 
 def _compile(path, name, compiler):
@@ -134,22 +132,10 @@ def _compile(path, name, compiler):
     target = {"layout": topology.layout, "replicas": topology.replicas, "options": topology.options}
     result_path = path.with_name(f"{path.name}-{name}.json")
     command = [compiler.absolute(), _SCRIPT, path.with_suffix(".hlo"), result_path]
-    failure = _run([*command, json.dumps(target)])
-    if failure:
-        return {"outcome": "failed", "message": f"The compiler failed: {failure}"}
+    words = [*map(str, command), json.dumps(target)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or ["no message"]
+        message = f"The compiler failed: exit code {done.returncode}, {lines[-1][:1000]}"
+        return {"outcome": "failed", "message": message}
     return json.loads(result_path.read_text(encoding="utf-8"))
-
-
-def _run(command, **variables) -> str | None:
-    """Runs a process to its end; returns the end of its errors, or None if it succeeded."""
-    done = subprocess.run(
-        [str(part) for part in command],
-        env=os.environ | variables,
-        cwd=_ROOT,
-        capture_output=True,
-        text=True,
-    )
-    if done.returncode == 0:
-        return None
-    lines = done.stderr.strip().splitlines() or ["no message"]
-    return f"exit code {done.returncode}, {lines[-1][:1000]}"

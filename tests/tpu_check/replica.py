@@ -33,6 +33,7 @@ def fake_tpu_strategy(replicas: int, replicas_per_chip: int) -> tf.distribute.TP
     Call it before TensorFlow has run anything: devices cannot be divided afterwards. There are 2
     replicas per chip where each core of a chip is a replica of its own.
     """
+    tf.config.set_visible_devices([], "GPU")
     cpu = tf.config.list_physical_devices("CPU")[0]
     devices = [tf.config.LogicalDeviceConfiguration()] * replicas
     tf.config.set_logical_device_configuration(cpu, devices)

@@ -1,12 +1,11 @@
 """The check for TPUs, as far as it needs no compiler; and with it, where there is one."""
 
-import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import graph_pb2, types_pb2
 
@@ -14,41 +13,15 @@ from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import training_dataset
 from data_pipeline.records.record_files import RecordFiles
 from tests.albert_keras.tasks.small_tasks import SETTINGS
+from tests.benchmarks.measure import in_new_process
 from tests.tpu_check import __main__ as command, compile_hlo
 from tests.tpu_check.__main__ import fault_lines, table
 from tests.tpu_check.check import Checked, check, compiler_versions
 from tests.tpu_check.lowering import _renumber
 from tests.tpu_check.program import Program, TaskProgram
-from tests.tpu_check.trace import find_faults, read_kernels
-
-#: Traces programs, and functions that a TPU cannot execute, in one process: it divides its devices
-#: once.
-SCRIPT = """
-import json, sys
-import tensorflow as tf
 from tests.tpu_check.replica import fake_tpu_strategy
-from tests.tpu_check.program import Program, program_of
-from tests.tpu_check.trace import check_step
+from tests.tpu_check.trace import check_step, find_faults, read_kernels
 
-def prints(features):
-    tf.print("loss", features["example_weights"])
-    return tf.reduce_sum(features["example_weights"])
-
-def has_no_fixed_shape(features):
-    return tf.boolean_mask(features["example_weights"], features["example_weights"] > 0)
-
-strategy = fake_tpu_strategy(2, 2)
-for fields in json.loads(sys.argv[1]):
-    program = program_of(fields)
-    with strategy.scope():
-        function = program.replica_function()
-        predicts = fields.get("predicts", False)
-        weights = len(function.__self__.trained_weights) if not predicts else 0
-    summary, proto = check_step(strategy, function, program.features())
-    print(json.dumps(summary | {"has_hlo": proto is not None, "weights": weights}))
-for function in (prints, has_no_fixed_shape):
-    print(json.dumps(check_step(strategy, function, Program(batch=4).features())[0]))
-"""
 MODEL = {
     "size": "albert-tiny", "hidden_size": 32, "num_attention_heads": 2, "intermediate_size": 64,
     "embedding_size": 16, "num_hidden_layers": 1, "max_position_embeddings": 64,
@@ -69,21 +42,36 @@ def small(kind, **fields):
     return TaskProgram(kind=kind, **FIELDS | fields)
 
 
+def prints(features):
+    tf.print("loss", features["example_weights"])
+    return tf.reduce_sum(features["example_weights"])
+
+
+def has_no_fixed_shape(features):
+    return tf.boolean_mask(features["example_weights"], features["example_weights"] > 0)
+
+
 def traced(*programs):
-    """Traces programs in a process of their own: a dict for each, and for two wrong functions."""
-    fields = [program.model_dump(exclude_unset=True) for program in programs]
-    words = [sys.executable, "-c", SCRIPT, json.dumps(fields)]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [json.loads(line) for line in done.stdout.splitlines()[-len(programs) - 2 :]]
+    """Returns the summaries of programs, and of the two wrong functions.
+
+    Call it in a process of its own, which divides its devices once.
+    """
+    strategy, found = fake_tpu_strategy(2, 2), []
+    for program in programs:
+        with strategy.scope():
+            function = program.replica_function()
+        summary, proto = check_step(strategy, function, program.features())
+        trained = [] if program.about[1:] else function.__self__.trained_weights
+        found.append(summary | {"has_hlo": proto is not None, "weights": len(trained)})
+    features = Program(batch=4).features()
+    return found + [check_step(strategy, one, features)[0] for one in (prints, has_no_fixed_shape)]
 
 
 @pytest.mark.slow
 def test_steps_consist_of_operations_of_a_tpu_with_fixed_shapes():
     predicts = small("spans_or_none", predicts=True)  # the head with the most operations
-    step, predicting, prints, has_no_fixed_shape = traced(
-        Program(**FIELDS, recompute=True), predicts
-    )
+    programs = Program(**FIELDS, recompute=True), predicts
+    step, predicting, printing, not_fixed = in_new_process(traced, *programs)
     for found in (step, predicting):
         assert found["faults"] == [] and found["has_hlo"] and found["dynamic_shapes"] == 0
     # Each gradient is summed once, beside a few losses and counts.
@@ -91,8 +79,8 @@ def test_steps_consist_of_operations_of_a_tpu_with_fixed_shapes():
     assert step["variables"] >= 3 * step["weights"]  # and both moments
     assert predicting["all_reduces"] == predicting["variables"] == predicting["barriers"] == 0
     assert step["barriers"] > 0
-    assert any("`PrintV2` has no TPU kernel" in fault for fault in prints["faults"])
-    assert any("no fixed shape" in fault for fault in has_no_fixed_shape["faults"])
+    assert any("`PrintV2` has no TPU kernel" in fault for fault in printing["faults"])
+    assert any("no fixed shape" in fault for fault in not_fixed["faults"])
 
 
 @pytest.mark.slow
@@ -104,7 +92,7 @@ def test_all_kinds_are_learnt_and_predicted():
         small("choice"),
         small("choice", accumulation=2),
     ]
-    *found, whole, parts, _, _ = traced(*programs)
+    *found, whole, parts, _, _ = in_new_process(traced, *programs)
     for each in [*found, whole, parts]:
         assert each["faults"] == [] and each["has_hlo"] and each["dynamic_shapes"] == 0
     assert parts["all_reduces"] == whole["all_reduces"]

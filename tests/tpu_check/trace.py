@@ -3,19 +3,15 @@
 A process divides its devices once, so it has one number of replicas. `kernels.txt` lists the
 operations that a TPU can execute, with its source. An operation without a kernel there fails when
 the program is compiled, minutes into a run.
-
-    python -m tests.tpu_check.trace '{"batch": 32}' out.json out.hlo
 """
 
-import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from tensorflow.core.framework import graph_pb2, types_pb2
 
 from tests.tpu_check.lowering import lower
-from tests.tpu_check.program import Program, program_of
+from tests.tpu_check.program import Program
 from tests.tpu_check.replica import fake_tpu_strategy, trace_cluster
 
 _KERNELS = Path(__file__).with_name("kernels.txt")
@@ -109,18 +105,3 @@ def _problem_of(node, kernels):
             if received not in allowed:
                 return f"has no TPU kernel for {attribute}={received}"
     return None
-
-
-def main(settings: str, summary_path: str, hlo_path: str):
-    """Writes the summary and, if there is any, the HLO of a program (fields in JSON).
-
-    The summary is the dict of `trace_program`.
-    """
-    summary, proto = trace_program(program_of(json.loads(settings)))
-    if proto is not None:
-        Path(hlo_path).write_bytes(proto)
-    Path(summary_path).write_text(json.dumps(summary), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
