@@ -26,10 +26,11 @@ from tests.documentation.code_blocks import (
 )
 
 #: Options of other programs that the text mentions.
-_FOREIGN = {"--master", "--no-deps", "--rest_api_port", "--sdk_container_image", "--upgrade"}
-_FOREIGN |= {"--force-reinstall", "--upgrade-package"}
-_FOREIGN |= {"--direct_num_workers", "--direct_running_mode"}
-_FOREIGN |= {"--minutes"}  # of the benchmarks
+_FOREIGN = {
+    *("--direct_num_workers", "--direct_running_mode", "--force-reinstall", "--master"),
+    *("--no-deps", "--rest_api_port", "--sdk_container_image", "--upgrade", "--upgrade-package"),
+    "--minutes",  # of the benchmarks
+}
 COMMANDS = [
     (block, arguments)
     for block in ALL_BLOCKS
@@ -47,18 +48,11 @@ def prose_of(page):
     return re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
 
 
-def names_of_commands(command=_ROOT_COMMAND, name=""):
-    """Yields "doctor", "data build": what can be called, with its group."""
-    if name and command.callback and command.params:
-        yield name
+def every_command(command=_ROOT_COMMAND, name=""):
+    """Yields the name and the command of each command and group: "", "doctor", "data build"."""
+    yield name, command
     for word, inner in getattr(command, "commands", {}).items():
-        yield from names_of_commands(inner, f"{name} {word}".strip())
-
-
-def every_command(command=_ROOT_COMMAND):
-    yield command
-    for inner in getattr(command, "commands", {}).values():
-        yield from every_command(inner)
+        yield from every_command(inner, f"{name} {word}".strip())
 
 
 @pytest.mark.parametrize("block", ALL_BLOCKS, ids=str)
@@ -90,7 +84,7 @@ def test_commands_and_their_options_exist(block, arguments):
 
 def test_options_in_the_text_exist():
     known = {"--help", *_FOREIGN}
-    for one in (one for command in every_command() for one in command.params):
+    for one in (one for _, command in every_command() for one in command.params):
         known |= {*one.opts, *one.secondary_opts}
     scripts = [ROOT / "tests" / "tpu_check" / "__main__.py", *ROOT.glob("docs/studies/*.py")]
     for script in scripts:
@@ -182,22 +176,18 @@ def test_what_is_public_is_listed():
     page = (ROOT / "docs" / "public.md").read_text(encoding="utf-8")
     listed = set(re.findall(r"`([\w .-]+)`", page))
     assert listed >= {*albert_keras.__all__, *data_pipeline.__all__}
-    assert listed >= set(names_of_commands())
+    assert listed >= {name for name, one in every_command() if name and one.callback and one.params}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_links_lead_to_files(page):
-    links = re.findall(r"\]\((?!https?:)([^)#]+)", prose_of(page))
-    missing = [link for link in links if not (page.parent / link).exists()]
-    assert not missing
-
-
-@pytest.mark.parametrize("page", PAGES, ids=str)
-def test_links_lead_to_sections(page):
-    for link, section in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", prose_of(page)):
-        titles = re.findall(r"^#+ (.*)", prose_of(page.parent / link if link else page), re.M)
-        words = [re.sub(r"[^\w\s-]", "", title).lower().split() for title in titles]
-        assert section in {"-".join(one) for one in words}, f"{link}#{section}"
+def test_links_lead_to_files_and_sections(page):
+    for link, section in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", prose_of(page)):
+        target = page.parent / link if link else page
+        assert target.exists(), link
+        if section:
+            titles = re.findall(r"^#+ (.*)", prose_of(target), re.M)
+            words = [re.sub(r"[^\w\s-]", "", title).lower().split() for title in titles]
+            assert section in {"-".join(one) for one in words}, f"{link}#{section}"
 
 
 def test_the_tour_names_files_that_exist():
