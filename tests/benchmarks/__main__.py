@@ -14,7 +14,7 @@ import typer
 
 from data_pipeline.errors import InputError
 
-NAMES = ("train", "learn", "infer", "passes")
+NAMES = ("train", "learn", "passes")
 
 
 def main(arguments: list[str]) -> int:

@@ -32,14 +32,14 @@ NOT_INSTALLED = "not installed: pip install albert-keras[bench]"
 #: Runs that do not count: after the very first one, and each time a contestant resumes.
 _WARM_UP, _RESUME = 2, 1
 #: Facts of contestants that the table shows, and how.
-_FACTS = {"weights": ",", "first_loss": ".2f", "last_loss": ".2f", "difference": ".1e"}
+_FACTS = {"weights": ",", "first_loss": ".2f", "last_loss": ".2f"}
 
 
 class Contestant(NamedTuple):
     """A program that is compared with others."""
 
     name: str  #: Such as "transformers, compiled"; `OURS` for ours.
-    dtype: str  #: "float32" or "bfloat16", what it multiplies in, or "int8", which is float32.
+    dtype: str  #: "float32" or "bfloat16", what it multiplies in.
     prepare: Callable  #: Returns a Prepared, in the contestant's process; a function of a module.
     arguments: tuple = ()  #: They are pickled.
     needs: tuple[str, ...] = ()  #: Packages; without them the contestant does not take part.
@@ -52,7 +52,7 @@ class Contestant(NamedTuple):
 class Prepared(NamedTuple):
     """What a contestant measures."""
 
-    run: Callable[[], object]  #: Runs one step or request and waits for its result.
+    run: Callable[[], object]  #: Runs one step and waits for its result.
     facts: dict  #: For JSON, read after all runs, so that `run` may change it.
     peak_mb: Callable[[], float] = peak_mb  #: Peak memory: of its process, or of its GPU.
 
@@ -116,7 +116,7 @@ def hold_contest(
     }
     for found in results:
         if "failed" not in found:
-            found |= _rates(found["rounds"], work, peaks[_product(found["dtype"])])
+            found |= _rates(found["rounds"], work, peaks[found["dtype"]])
             reference = None if found["name"] == OURS else ours.get(found["dtype"])
             found["ratio"] = reference and ratios(found["rounds"], reference)
     return {"about": work.about, "useful_flops": work.flops, "contestants": results}
@@ -124,31 +124,29 @@ def hold_contest(
 
 def measure_peaks(dtypes: Iterable[str], seconds: float = 1.5) -> dict[str, float]:
     """Measures the fastest product of square matrices of each dtype, operations per second."""
-    products = dict.fromkeys(map(_product, dtypes))
-    return {dtype: in_new_process(measure_peak, dtype, seconds) for dtype in products}
+    return {dtype: in_new_process(measure_peak, dtype, seconds) for dtype in dict.fromkeys(dtypes)}
 
 
 def contest_lines(result: dict) -> Iterator[str]:
-    """Yields the lines of a benchmark's result: `machine`, `settings`, `peaks` and `contests`."""
-    settings = result["settings"]
+    """Yields the lines of a benchmark's result: `machine`, `settings`, `peaks` and `contest`."""
+    settings, contest = result["settings"], result["contest"]
     yield from machine_lines(result["machine"])
     yield f"median of {settings['repeats']} rounds [lowest..highest]"
     for dtype, flops in result["peaks"].items():
         yield f"fastest square product in {dtype}: {flops / 1e9:,.0f} GFLOP/s"
+    yield ""
+    yield f"{contest['about']}, {contest['useful_flops'] / 1e9:,.1f} useful GFLOP"
+    measured = [found for found in contest["contestants"] if "failed" not in found]
+    if measured:
+        facts = [name for name in _FACTS if name in measured[0]["facts"]]
+        header = ["", "dtype", "ms", "tokens/s", "GFLOP/s", "of peak", "peak MB"]
+        header += ["ours: times faster", *(name.replace("_", " ") for name in facts)]
+        yield from table(header, [_cells(found, facts) for found in measured], left=(0, 1))
     versions = {}
-    for contest in result["contests"]:
-        measured = [found for found in contest["contestants"] if "failed" not in found]
-        yield ""
-        yield f"{contest['about']}, {contest['useful_flops'] / 1e9:,.1f} useful GFLOP"
-        if measured:
-            facts = [name for name in _FACTS if name in measured[0]["facts"]]
-            header = ["", "dtype", "ms", "tokens/s", "GFLOP/s", "of peak", "peak MB"]
-            header += ["ours: times faster", *(name.replace("_", " ") for name in facts)]
-            yield from table(header, [_cells(found, facts) for found in measured], left=(0, 1))
-        for found in contest["contestants"]:
-            if "failed" in found:
-                yield f"  {found['name']}, {found['dtype']}: {found['failed']}"
-            versions |= found.get("facts", {}).get("versions", {})
+    for found in contest["contestants"]:
+        if "failed" in found:
+            yield f"  {found['name']}, {found['dtype']}: {found['failed']}"
+        versions |= found.get("facts", {}).get("versions", {})
     yield ", ".join(" ".join(pair) for pair in versions.items())
 
 
@@ -164,10 +162,6 @@ def _cells(found, facts):
         shown(found["ratio"], ".2f") if found["ratio"] else "",
         *(format(found["facts"][name], _FACTS[name]) for name in facts),
     ]
-
-
-def _product(dtype):
-    return "float32" if dtype == "int8" else dtype
 
 
 def _rates(rounds, work, peak):

@@ -47,8 +47,8 @@ def benchmark_train(
         seconds: How long each runs in a round.
 
     Returns:
-        dict for JSON: `machine`; `settings`; `peaks`, see `measure_peaks`; `contests`, a list of
-        one, see `hold_contest`.
+        dict for JSON: `machine`; `settings`; `peaks`, see `measure_peaks`; `contest`, see
+        `hold_contest`.
     """
     check_names("precision", precision, DTYPES)
     check_names("peer", peers, PEERS)
@@ -68,7 +68,7 @@ def benchmark_train(
         "machine": facts,
         "settings": {"model": model, "repeats": repeats, "seconds": seconds},
         "peaks": peaks,
-        "contests": [hold_contest(contestants, work, peaks, repeats, seconds)],
+        "contest": hold_contest(contestants, work, peaks, repeats, seconds),
     }
 
 
