@@ -1,4 +1,4 @@
-"""JSON, YAML and lines of others, read within limits.
+"""JSON and YAML of others, read within limits.
 
 A file may be of any size, and a name may stand for a pipe that never ends; the limits are checked
 before any work is done. Code that reads a whole file
@@ -9,16 +9,14 @@ import contextlib
 import hashlib
 import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import yaml
 
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.file_kinds import HEAD_BYTES, WIDE, check_kind
 
 #: Settings and descriptions: `run.json`, `dataset_info.json`, a configuration.
 MAX_JSON_BYTES = 16 * 2**20
@@ -28,16 +26,9 @@ MAX_YAML_BYTES = 2**20
 MAX_VOCABULARY_BYTES = 64 * 2**20
 #: Files of examples that are read at once, such as SQuAD's, which has 42 million bytes.
 MAX_DATA_BYTES = 512 * 2**20
-#: Columns of a table, whose names are compared with each other.
-MAX_COLUMNS = 4096
-#: Longest line of examples. A line takes about 25 times its size in memory.
-MAX_LINE_BYTES = 1 << 24
 
 #: Key of a record for the SHA-256 of its other values, see `with_digest`.
 _DIGEST = "content_sha256"
-
-#: YAML reads 010 and 8:30 as numbers of the bases 8 and 60.
-_OTHER_BASE = re.compile(r"[-+]?0\d|.*:")
 
 #: Integers in settings that have no limit of their own; more than any of them needs.
 MAX_INTEGER = 2**31 - 1
@@ -49,11 +40,10 @@ BYTES_PER_POSITION = 32
 LONG_TEXT_FACTOR = 16
 
 
-def check_regular_file(path: str | Path, takes: tuple[str, ...] | None = None) -> None:
+def check_regular_file(path: str | Path) -> None:
     """Raises InputError if a path is a pipe, a device or a socket, which may never end.
 
-    So does a file of a known kind that is not one of those it `takes`, see `check_kind`. A missing
-    file and a folder raise no error here; opening the path does.
+    A missing file and a folder raise no error here; opening the path does.
     """
     try:
         mode = os.stat(path).st_mode
@@ -64,19 +54,16 @@ def check_regular_file(path: str | Path, takes: tuple[str, ...] | None = None) -
             f"`{path}` must be a regular file. Received: a pipe, a device or a socket. "
             "Write its content to a file, and pass that file."
         )
-    with contextlib.suppress(OSError), open(path, "rb") as file:
-        check_kind(path, file.read(HEAD_BYTES), takes)
 
 
 def read_limited(path: str | Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
     """Reads a whole file.
 
     Raises:
-        InputError: If it is not a regular file, is of another kind, see `check_kind`, or has more
-            than `max_bytes` bytes.
+        InputError: If it is not a regular file, or has more than `max_bytes` bytes.
         OSError: If it cannot be opened or read.
     """
-    check_regular_file(path, WIDE)  # opening a pipe would wait for its other end
+    check_regular_file(path)  # opening a pipe would wait for its other end
     with open(path, "rb") as file:
         size = os.fstat(file.fileno()).st_size
         content = b"" if size > max_bytes else file.read(max_bytes + 1)
@@ -86,37 +73,6 @@ def read_limited(path: str | Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
             f"Received: {max(len(content), size):,} bytes."
         )
     return content
-
-
-def bounded_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
-    """Yields the lines of an open file, including their ends.
-
-    InputError, which begins with the `name` of the file, as soon as a line is too long, see
-    `check_line_length`.
-    """
-    number = 1
-    while line := file.readline(MAX_LINE_BYTES + 1):
-        check_line_length(len(line), f"{name} line {number}")
-        yield line
-        number += 1
-
-
-def check_columns(count: int, path: str | Path) -> None:
-    """Raises InputError if a table has more than `MAX_COLUMNS` columns."""
-    if count > MAX_COLUMNS:
-        raise InputError(
-            f"`{path}` must have at most {MAX_COLUMNS:,} columns. Received: {count:,}. Keep only "
-            "the columns of texts and labels."
-        )
-
-
-def check_line_length(num_bytes: int, line: str) -> None:
-    """Raises InputError if a line has more than `MAX_LINE_BYTES`; `line` names it."""
-    if num_bytes > MAX_LINE_BYTES:
-        raise InputError(
-            f"{line} must have at most {MAX_LINE_BYTES:,} bytes. Received: more. Check that the "
-            "texts of the file are separated by line breaks, or shorten them."
-        )
 
 
 @contextlib.contextmanager
@@ -234,12 +190,6 @@ class _Loader(yaml.SafeLoader):
             problem = "YAML aliases (`*`) and tags (`!`) are not allowed"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
         return super().compose_node(parent, index)
-
-    def resolve(self, kind, value, implicit):
-        """Reads numbers of other bases as text."""
-        if kind is yaml.ScalarNode and _OTHER_BASE.match(value):
-            return self.DEFAULT_SCALAR_TAG
-        return super().resolve(kind, value, implicit)
 
     def construct_mapping(self, node, deep=False):
         """Refuses keys that are no names, or are given twice: YAML silently takes the last."""

@@ -69,9 +69,8 @@ def check_task_files(task: TaskConfig):
 
 def check_files(*paths: str | Path | None):
     """Raises InputError if one of the paths, except None, does not exist or cannot be read."""
-    from data_pipeline.file_kinds import HTML, WIDE
     from data_pipeline.text import storage
 
     for path in paths:
         if path is not None and not storage.is_folder(path):
-            storage.open_to_read(path, takes=(HTML, *WIDE)).close()
+            storage.open_to_read(path).close()

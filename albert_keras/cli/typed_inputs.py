@@ -10,19 +10,19 @@ import typer
 
 from albert_keras.cli.output import quiet
 from data_pipeline.errors import InputError
-from data_pipeline.limits import check_line_length
 
 logger = logging.getLogger(__name__)
 
-#: Bytes of stdin that are read at a time, if so many have arrived.
+#: Bytes of stdin that are read at a time, if so many have arrived; and of the longest line.
 _BLOCK = 1 << 16
+_LONGEST_LINE = 1 << 24
 
 
 def arriving_lines() -> Iterator[list[tuple[int, bytes]]]:
     """Yields the lines of stdin with their numbers, in lists of all that have arrived.
 
     InputError if there is none that is not blank, before any model is loaded if there is no line at
-    all; or if one is too long, see `check_line_length`.
+    all; or if one is too long.
     """
     lines = _lines_of_stdin()
     return itertools.chain([next(lines)], lines)
@@ -39,7 +39,11 @@ def _lines_of_stdin():
             yield list(enumerate(lines, start=number + 1))
             number += len(lines)
             are_blank = are_blank and not any(map(bytes.strip, lines))
-        check_line_length(len(rest), f"Line {number + 1} of stdin")
+        if len(rest) > _LONGEST_LINE:
+            raise InputError(
+                f"Line {number + 1} of stdin must have at most {_LONGEST_LINE:,} bytes. Received: "
+                "more. A line is a text."
+            )
     if rest:
         yield [(number + 1, rest)]
     if are_blank and not rest.strip():

@@ -381,7 +381,7 @@ def _nothing_at(path, name, wanted):
             choices = ", ".join(f"`{one}`" for one in models[:5])
             return f"`{path}` must be the folder of one model. Give one of these: {choices}."
     elif path.exists():
-        check_regular_file(path, ())
+        check_regular_file(path)
         problem = f"`{path}` is not a trained model (unpack an archive first)."
     else:
         known = {one.name: one for one in path.parent.glob("*")}

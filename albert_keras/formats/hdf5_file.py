@@ -32,7 +32,7 @@ def open_hdf5(path: str | Path, content: bytes | None = None) -> Iterator[dict[s
             arrays of its own; also for errors of HDF5 within the block.
     """
     if content is None:
-        check_regular_file(path, ("HDF5",))
+        check_regular_file(path)
     try:
         with h5py.File(path if content is None else io.BytesIO(content), "r") as file:
             arrays = _arrays(file, path)

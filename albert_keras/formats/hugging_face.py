@@ -30,7 +30,6 @@ from albert_keras.formats.tensor_table import Row, expand, read_by_table, write_
 from albert_keras.formats.vocabulary_writing import write_files
 from albert_keras.shape import POOLER, PROJECTION, TYPES, encoder_shapes, head_shapes
 from data_pipeline.errors import InputError
-from data_pipeline.file_kinds import kind_error
 from data_pipeline.files import write_json
 from data_pipeline.limits import check_memory, check_regular_file, read_json, reading_json
 
@@ -128,8 +127,10 @@ def _read_weights(folder: Path) -> dict[str, np.ndarray]:
     # It has one of them: otherwise it would not be recognized as a folder of Hugging Face.
     path = next(folder / name for name in HUGGING_FACE_WEIGHTS if (folder / name).is_file())
     if path.suffix == ".bin":
-        check_regular_file(path)
-        raise kind_error(path, "pickle")
+        raise InputError(
+            f"`{path}` is a pickle, a program that runs when it is read. Use the {WEIGHTS} of the "
+            "same model, or load the model in transformers and save it again."
+        )
     if path.suffix == ".safetensors":
         return read_safetensors(path)
     with reading_json(path) as values:
@@ -150,7 +151,7 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
     Source:
         https://github.com/huggingface/safetensors, "Format".
     """
-    check_regular_file(path, ("safetensors",))
+    check_regular_file(path)
     try:
         check_memory(os.path.getsize(path), f"The tensors in `{path}`")
         with safe_open(path, framework="np") as file:

@@ -165,10 +165,8 @@ def _deleted_characters(tokenizer):
         for character in map(chr, range(sys.maxunicode + 1))
         if unicodedata.category(character) in ("Mn", "Mc", "Me", "Cc", "Cf")
     ]
-    without = "".join(tokenizer.pieces("ab"))
-    return {
-        character for character in found if "".join(tokenizer.pieces(f"a{character}b")) == without
-    }
+    without = tokenizer.encode("ab")
+    return {character for character in found if tokenizer.encode(f"a{character}b") == without}
 
 
 def _class_of(characters):

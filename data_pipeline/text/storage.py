@@ -5,14 +5,15 @@ the first path with a scheme, never for a local one.
 """
 
 import contextlib
+import functools
 import glob
 import io
 import os
 import re
 import shutil
+import types
 
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.file_kinds import HEAD_BYTES, HTML, check_kind
 from data_pipeline.limits import check_regular_file
 
 #: Bytes that are read at once and kept in memory.
@@ -26,15 +27,12 @@ def is_remote(path) -> bool:
     return isinstance(path, str) and _SCHEME.match(path) is not None
 
 
-def open_to_read(
-    path, begin: int = 0, end: int | None = None, takes: tuple[str, ...] = (HTML,)
-) -> io.BufferedReader:
+def open_to_read(path, begin: int = 0, end: int | None = None) -> io.BufferedReader:
     """Opens the bytes of a file from `begin` to before `end`, or to the end of the file.
 
-    Raises InputError, now or while reading, if the file cannot be read or ends before `end`, or
-    is of another kind than those that it `takes`, see `check_kind`.
+    Raises InputError, now or while reading, if the file cannot be read or ends before `end`.
     """
-    return io.BufferedReader(_FileRange(path, begin, end, takes), BUFFER_BYTES)
+    return io.BufferedReader(_FileRange(path, begin, end), BUFFER_BYTES)
 
 
 @contextlib.contextmanager
@@ -43,10 +41,7 @@ def open_to_write(path):
 
     Raises InputError if the file cannot be written.
     """
-    with (
-        _refusing(path, "written"),
-        _gfile().GFile(path, "wb") if is_remote(path) else open(path, "wb") as file,
-    ):
+    with _refusing(path, "written"), _files_of(path).GFile(path, "wb") as file:
         file.write(b"")  # opens a remote file, so that a wrong path fails before the block
         yield file
 
@@ -59,83 +54,69 @@ def size_of(path) -> int:
 def state_of(path) -> tuple[int, int]:
     """Returns a file's size in bytes and the nanosecond of its last change, as `size_of`."""
     with _refusing(path, "read"):
-        found = _gfile().stat(path) if is_remote(path) else os.stat(path)
-        if is_remote(path):
-            return found.length, found.mtime_nsec
-        return found.st_size, found.st_mtime_ns
+        found = _files_of(path).stat(path)
+    if is_remote(path):
+        return found.length, found.mtime_nsec
+    return found.st_size, found.st_mtime_ns
 
 
 def exists(path) -> bool:
     """Returns whether a file or folder exists; raises InputError for an unknown scheme."""
     with _refusing(path, "read"):
-        return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
+        return _files_of(path).exists(path)
 
 
 def is_folder(path) -> bool:
     """Returns whether a folder exists."""
-    return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
+    return _files_of(path).isdir(path)
 
 
 def matches(pattern) -> list[str]:
     """Returns the sorted paths that match a glob pattern; "**" works for local paths only."""
     with _refusing(pattern, "read"):
-        found = _gfile().glob(pattern) if is_remote(pattern) else glob.glob(pattern, recursive=True)
-    return sorted(found)
+        return sorted(_files_of(pattern).glob(pattern))
 
 
-def walk(folder, follow_links: bool = False):
+def walk(folder):
     """Yields (folder, names of folders, names of files) from the top down, as `os.walk` does.
 
-    Folders that the caller removes from the list are not visited. `follow_links` concerns local
-    folders. Raises InputError if a folder cannot be read.
+    Folders that the caller removes from the list are not visited; links are followed. Raises
+    InputError if a folder cannot be read.
     """
     with _refusing(folder, "read"):
-        if is_remote(folder):
-            yield from _gfile().walk(folder, onerror=_raise)
-        else:
-            yield from os.walk(folder, onerror=_raise, followlinks=follow_links)
+        yield from _files_of(folder).walk(folder, onerror=_raise)
 
 
 def rename(old, new):
     """Renames a file or a folder in the same storage; an existing file is replaced."""
     with _refusing(new, "written"):
-        if is_remote(old):
-            _gfile().rename(old, new, overwrite=True)
-        else:
-            os.replace(old, new)
+        _files_of(old).rename(old, new, overwrite=True)
 
 
 def make_folders(path):
     """Creates a folder and its parents, unless they exist already."""
     with _refusing(path, "written"):
-        if is_remote(path):
-            _gfile().makedirs(path)
-        else:
-            os.makedirs(path, exist_ok=True)
+        _files_of(path).makedirs(path)
 
 
 def remove(path):
     """Removes a file, or a folder with its contents; InputError if it does not exist."""
     with _refusing(path, "removed"):
-        if is_remote(path):
-            remove_one = _gfile().rmtree if is_folder(path) else _gfile().remove
-        else:
-            remove_one = shutil.rmtree if is_folder(path) else os.remove
+        files = _files_of(path)
+        remove_one = files.rmtree if files.isdir(path) else files.remove
         remove_one(path)
 
 
 class _FileRange(io.RawIOBase):
     """A range of a local or remote file, as a raw file for Python's buffers."""
 
-    def __init__(self, path, begin, end, takes):
+    def __init__(self, path, begin, end):
         self._path, self._at, self._end = path, begin, end
         if not is_remote(path):
             check_regular_file(path)  # opening a pipe would wait for its other end
         with _refusing(path, "read"):
-            self._file = _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb", 0)
-            head = self._file.read(HEAD_BYTES)
+            self._file = _files_of(path).GFile(path, "rb")
             self._file.seek(begin)
-        check_kind(path, head, takes)
 
     def readable(self):
         return True
@@ -159,7 +140,25 @@ class _FileRange(io.RawIOBase):
         super().close()
 
 
-def _gfile():
+#: What `tf.io.gfile` has, for local files and without TensorFlow.
+_LOCAL_FILES = types.SimpleNamespace(
+    GFile=open,
+    exists=os.path.exists,
+    glob=functools.partial(glob.glob, recursive=True),
+    isdir=os.path.isdir,
+    makedirs=functools.partial(os.makedirs, exist_ok=True),
+    remove=os.remove,
+    rename=lambda old, new, overwrite: os.replace(old, new),
+    rmtree=shutil.rmtree,
+    stat=os.stat,
+    walk=functools.partial(os.walk, followlinks=True),
+)
+
+
+def _files_of(path):
+    """Returns the functions of the file system of a path."""
+    if not is_remote(path):
+        return _LOCAL_FILES
     import tensorflow as tf  # takes seconds
 
     return tf.io.gfile

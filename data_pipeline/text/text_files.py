@@ -135,7 +135,7 @@ def _walk(top):
         yield top
         return
     visited = set()
-    for folder, folders, files in storage.walk(top, follow_links=True):
+    for folder, folders, files in storage.walk(top):
         real = folder if storage.is_remote(folder) else os.path.realpath(folder)
         if real in visited:  # links may form a cycle
             folders.clear()

@@ -1,16 +1,13 @@
 """What a file of others contains cannot make a program read, allocate or recurse without end."""
 
-import io
 import json
 import os
 import time
 
 import pytest
 
-from data_pipeline import limits
 from data_pipeline.errors import InputError
 from data_pipeline.limits import (
-    bounded_lines,
     check_memory,
     check_regular_file,
     parse_json,
@@ -61,14 +58,6 @@ def test_a_record_whose_values_changed_is_refused(tmp_path):
     assert read_json(path) == record
 
 
-def test_a_line_is_read_up_to_its_limit(monkeypatch):
-    monkeypatch.setattr(limits, "MAX_LINE_BYTES", 4)
-    lines = bounded_lines(io.BytesIO(b"abc\nd\n\nabcd"), "x")
-    assert list(lines) == [b"abc\n", b"d\n", b"\n", b"abcd"]
-    with pytest.raises(InputError, match="x line 2 must have at most 4 bytes. Received: more"):
-        list(bounded_lines(io.BytesIO(b"a\n" + b"b" * 100), "x"))
-
-
 @pytest.mark.parametrize("text", ["[" * 100_000, "- " * 50_000])
 def test_json_and_yaml_of_too_many_levels_are_refused_at_once(text):
     started = time.process_time()
@@ -93,13 +82,6 @@ def test_a_piece_that_ends_the_process_of_sentencepiece_is_refused(piece, tiny_t
     path.write_bytes(model.SerializeToString())
     with pytest.raises(InputError, match="1 to 1,000 characters, none of them NUL.*piece 20 with"):
         Tokenizer.load(path)
-
-
-def test_what_yaml_takes_for_numbers_to_other_bases_is_text():
-    content = "f: 010\na: 8:30\nb: [1:30:00.5, 12]\nc: 1_000\nd: 2.5e+3"
-    values = parse_yaml(content, "x")
-    assert values["f"] == "010" and values["a"] == "8:30" and values["b"] == ["1:30:00.5", 12]
-    assert (values["c"], values["d"]) == (1000, 2500.0)
 
 
 def test_a_repeated_key_of_a_description_is_refused(tmp_path):

@@ -6,8 +6,6 @@ from pathlib import PurePath
 
 from albert_keras.tasks.tables.rows import Row
 from data_pipeline.errors import InputError
-from data_pipeline.file_kinds import HTML, WIDE
-from data_pipeline.limits import bounded_lines
 from data_pipeline.text import storage
 
 USUAL_ENCODING = "utf-8"
@@ -29,8 +27,8 @@ def line_rows(path: str | PurePath, encoding: str | None = None) -> list[Row]:
             bytes, such as UTF-16, and has other bytes.
     """
     name = encoding or USUAL_ENCODING
-    with storage.open_to_read(path, takes=(HTML, *WIDE) if encoding else (HTML,)) as file:
-        data = b"".join(bounded_lines(file, f"`{path}`"))
+    with storage.open_to_read(path) as file:
+        data = file.read()
     try:
         text = data.decode(name, "surrogateescape").removeprefix("\ufeff")
     except UnicodeDecodeError as error:

@@ -11,10 +11,8 @@ from albert_keras.tasks.tables.delimited import csv_rows, delimiter_of, tab_rows
 from albert_keras.tasks.tables.lines import USUAL_ENCODING, line_rows
 from albert_keras.tasks.tables.rows import Row, is_number
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.file_kinds import HTML, WIDE
-from data_pipeline.limits import check_columns, parse_json, unique
+from data_pipeline.limits import parse_json, unique
 from data_pipeline.settings import did_you_mean
-from data_pipeline.text import storage
 
 JSON_ENDINGS = (".jsonl", ".json")
 
@@ -55,15 +53,14 @@ def read_raw_table(
         of `columns` has a `problem`.
 
     Raises:
-        InputError: If the file cannot be read or decoded, is empty, has an endless line, or lacks a
-            column, or if two columns have the same name.
+        InputError: If the file cannot be read or decoded, is empty, or lacks a column, or if two
+            columns have the same name.
     """
     ending = ".tsv" if is_official else PurePath(path).suffix.lower()
     if ending in JSON_ENDINGS:
         names = list(map(str, columns))
         return RawTable([], names, list(object_rows(path, encoding, names)))
     if ending not in (".csv", ".tsv", ".txt"):
-        storage.open_to_read(path, takes=(HTML, *WIDE)).close()  # names its kind
         raise InputError(
             f"`{path}` must end in .tsv, .txt, .csv, .jsonl or .json.", Mistake.FILE_ENDING
         )
@@ -77,7 +74,6 @@ def read_raw_table(
     if not rows:
         raise InputError(f"`{path}` must contain at least one row. It is empty.")
     top = rows[0]
-    check_columns(len(top.fields), path)
     if has_header and top.problem:
         raise InputError(f"`{path}` line {top.line} {top.problem}")
     header = top.fields if has_header else list(map(str, range(len(top.fields))))

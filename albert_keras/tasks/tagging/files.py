@@ -16,7 +16,6 @@ from albert_keras.tasks.tagging.spans import span_of, tagged_words
 from albert_keras.tasks.task_config import Offsets
 from data_pipeline.config import WordSplit
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.limits import check_columns
 from data_pipeline.settings import did_you_mean
 
 #: Columns of words, of tags and of the number of the sentence in a table, unless others are named.
@@ -192,7 +191,6 @@ def _column_words(path, numbers, encoding):
     width = len(_columns(first, has_tabs))
     if not width:
         return
-    check_columns(width, path)
     positions = [int(number) if _is_position(number) else width for number in numbers]
     if not all(-width <= one < width for one in positions) or len(
         {one % width for one in positions}

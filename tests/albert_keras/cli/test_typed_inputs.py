@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from albert_keras.cli import typed_inputs
 from albert_keras.cli.predict import line_fields
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
-from data_pipeline import limits
 from data_pipeline.errors import InputError
 
 
@@ -61,7 +61,7 @@ def test_a_line_is_a_text_or_an_object():
 
 
 def test_a_line_without_end_is_an_error_before_it_is_read(monkeypatch):
-    monkeypatch.setattr(limits, "MAX_LINE_BYTES", 1 << 17)
+    monkeypatch.setattr(typed_inputs, "_LONGEST_LINE", 1 << 17)
     give(monkeypatch, b"a\nb\n" + b"c" * (1 << 22))
     lines = arriving_lines()
     assert next(lines)
