@@ -5,14 +5,12 @@ of text and contains the model's hash. `tokenization` loads it.
 """
 
 import collections
-import contextlib
 import hashlib
+import io
 import itertools
-import json
 import logging
 import re
 import string
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +18,6 @@ from typing import Any
 
 import sentencepiece
 
-from data_pipeline.child_processes import code_command
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, temporary_folder, whole_folder
 from data_pipeline.progress import format_duration
@@ -56,6 +53,7 @@ _NUM_THREADS = 8
 #: SentencePiece drops a sentence with U+2585, its own sign for unknown; NUL is not text.
 _NOT_FOR_TRAINING = re.compile("[\u2585\0\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
+_LINE_END = re.compile("[\r\n]")
 #: Of all pieces of a text, the fraction that a space alone before letters may be.
 _MOST_LONE_SPACES = 0.02
 #: Characters of text that are looked at for them.
@@ -65,18 +63,6 @@ _MOST_REPLACED = 0.05
 _FEWEST_PIECES = 1000  # of a model that is changed
 #: Score that the joined piece has beyond the sum of its parts, above the rounding of long sums.
 _JOINED_MARGIN = 0.01
-#: Reads the options of the trainer, a line of JSON, and then a sentence a line. What is wrong with
-#: them goes to the standard error, with the exit code 1.
-_TRAIN = """
-import json, sentencepiece
-options = json.loads(sys.stdin.buffer.readline())
-try:
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=sys.stdin.buffer, model_writer=sys.stdout.buffer, **options
-    )
-except (RuntimeError, SystemError) as error:
-    sys.exit(str(error))
-"""
 _UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", SPACE}
 
 
@@ -184,18 +170,11 @@ def train_vocabulary(
     )
 
 
-def _sentences(texts, normalize, counts, sample):
-    """Yields sentences for SentencePiece, and adds the first ones to the list `sample`.
-
-    Their characters after the clean-up are added to `counts`.
-    """
-    missing = _SAMPLE_CHARACTERS
+def _sentences(texts, normalize, counts):
+    """Yields sentences for SentencePiece; adds their characters after the clean-up to `counts`."""
     for text in texts:
         for sentence in _split_to_size(_NOT_FOR_TRAINING.sub(" ", text)):
             counts.update(normalize(sentence))
-            if missing > 0:
-                missing -= len(sentence)
-                sample.append(sentence)
             yield sentence
 
 
@@ -225,20 +204,22 @@ def train_unigram(
     `options` are those of SentencePiece; the others are as in `train_vocabulary`.
     """
     counts: collections.Counter[str] = collections.Counter()
+    sentencepiece.SetMinLogLevel(2)
+    normalizer, rules = normalizer_of(lower_case, strip_accents)
+    normalize = normalizer.normalize
+    required = set(normalize(ALWAYS_REQUIRED) + normalize(required_characters)) - _UNCOUNTED
     with temporary_folder() as folder:
-        rule_file = Path(folder) / "rules.tsv"
-        sentencepiece.SetMinLogLevel(2)
-        normalizer, rules = normalizer_of(lower_case, strip_accents)
+        rule_file, text_file = Path(folder, "rules.tsv"), Path(folder, "sentences.txt")
         rule_file.write_text(rules, encoding="utf-8")
-        normalize = normalizer.normalize
-        required = set(normalize(ALWAYS_REQUIRED) + normalize(required_characters)) - _UNCOUNTED
-        sample: list[str] = []
-        sentences = _sentences(texts, normalize, counts, sample)
+        # All text is read before SentencePiece starts, which cannot be interrupted.
+        with open(text_file, "w", encoding="utf-8", newline="") as file:
+            for sentence in _sentences(texts, normalize, counts):
+                file.write(_LINE_END.sub(" ", sentence) + "\n")
         # SentencePiece up to 0.2.1 aborts the process if there is nothing to count.
-        first = next((text for text in sentences if set(normalize(text)) - _UNCOUNTED), None)
-        if first is None:
+        if counts.keys() <= _UNCOUNTED:
             raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
         options |= {
+            "input": str(text_file),
             "model_type": "unigram",
             "normalization_rule_tsv": str(rule_file),
             "required_chars": "".join(sorted(required)),
@@ -254,43 +235,20 @@ def train_unigram(
             "num_threads": _NUM_THREADS,
             "minloglevel": 2,
         }
-        all_sentences = _announce_training(itertools.chain([first], sentences), counts)
-        model = _run_trainer(all_sentences, options)
-    trained = read_model(_with_joined_spaces(model, sample))
-    trained.normalizer_spec.ClearField("normalization_rule_tsv")  # a local path
+        characters, model = counts.total(), io.BytesIO()
+        seconds = format_duration(2 + characters / 500_000)
+        logger.info("training on %.1f million characters, about %s", characters / 1e6, seconds)
+        try:
+            sentencepiece.SentencePieceTrainer.train(model_writer=model, **options)
+        except RuntimeError as error:
+            raise _explain(str(error), options["vocab_size"]) from error
+        with open(text_file, encoding="utf-8", newline="\n") as file:
+            sample = file.read(_SAMPLE_CHARACTERS).split("\n")
+    trained = read_model(_with_joined_spaces(model.getvalue(), sample))
+    trained.trainer_spec.ClearField("input")  # both are local paths
+    trained.normalizer_spec.ClearField("normalization_rule_tsv")
     del counts[" "]
     return write_model(trained), counts
-
-
-def _run_trainer(sentences, options):
-    """Returns the model file that SentencePiece trains with its `options` (dict).
-
-    SentencePiece trains inside a single call that keeps Python's lock: in this process Ctrl-C would
-    have to wait for its end, which may take minutes.
-    """
-    process = subprocess.Popen(
-        code_command(_TRAIN), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    try:
-        with contextlib.suppress(BrokenPipeError):  # it has ended; its message says why
-            process.stdin.write(json.dumps(options).encode() + b"\n")
-            for sentence in sentences:
-                line = sentence.replace("\n", " ")  # both are white space to the trainer
-                process.stdin.write(line.encode() + b"\n")
-        model, message = process.communicate()
-    finally:
-        process.kill()
-        with contextlib.suppress(BrokenPipeError):  # what is buffered cannot be sent any more
-            process.stdin.close()
-        process.wait()
-    if process.returncode == 1:
-        raise _explain(message.decode(errors="replace").strip(), options["vocab_size"])
-    if process.returncode:
-        raise InputError(
-            "The process that trains the vocabulary ended before its work was done: it ran out of "
-            f"memory or was killed (exit code {process.returncode}). Less text needs less memory."
-        )
-    return model
 
 
 def _with_joined_spaces(model, sample):
@@ -330,14 +288,6 @@ def _words_after_spaces(model, sample):
         pairs = itertools.pairwise(pieces)
         words.update(word for space, word in pairs if space == SPACE and word.isalpha())
     return words, num_pieces
-
-
-def _announce_training(sentences, counts):
-    """Yields the sentences, then logs how long the training is likely to take."""
-    yield from sentences
-    characters = counts.total()
-    seconds = format_duration(2 + characters / 500_000)
-    logger.info("training on %.1f million characters, about %s", characters / 1e6, seconds)
 
 
 def _explain(message, size):
