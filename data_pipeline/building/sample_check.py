@@ -16,17 +16,18 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 logger = logging.getLogger(__name__)
 
 _SAMPLE_CHARS = 400_000
-#: Fraction of unknown tokens from which there is a warning, and how many of them it looks at.
+#: Fraction of unknown tokens from which there is a warning.
 _MOST_UNKNOWN = 0.03
-_UNKNOWN_SHOWN = 10
 #: Ranges that the sample is taken from.
 _MOST_RANGES = 16
 
 
 def check_sample(
-    ranges: list[TextRange], tokenizer: Tokenizer, config: PretrainingDataConfig
+    ranges: list[TextRange], tokenizer: Tokenizer | None, config: PretrainingDataConfig
 ) -> None:
     """Checks settings against a sample of about 0.4 MB, and warns of many unknown tokens.
+
+    Without a tokenizer, tokens are not looked at.
 
     Raises:
         InputError: If sentences are split by rules and the language, which is not given, is not
@@ -36,8 +37,10 @@ def check_sample(
     num_tokens = num_unknown = 0
     depends_on_language = False
     for document in _sample_documents(ranges):
-        depends_on_language |= splits_by_language(config, document.sentences_given)
+        depends_on_language |= config.splitter == "sentencex" and not document.sentences_given
         characters.update(document.text)
+        if tokenizer is None:
+            continue
         sentences = split_sentences(document, config.splitter, config.language)
         ids, _ = tokenizer.encode_sentences(sentences)
         num_tokens += len(ids)
@@ -47,15 +50,9 @@ def check_sample(
     if num_unknown > _MOST_UNKNOWN * num_tokens:
         logger.warning(
             "The tokenizer does not know %.1f %% of the tokens of the corpus, from which a model "
-            "learns nothing. %s.",
+            "learns nothing.",
             100 * num_unknown / num_tokens,
-            tokenizer.remedy(tokenizer.unknown_characters(characters, _UNKNOWN_SHOWN)),
         )
-
-
-def splits_by_language(config: PretrainingDataConfig, sentences_given: bool) -> bool:
-    """Returns whether sentences of a document are split by the rules of a language."""
-    return config.splitter == "sentencex" and not sentences_given
 
 
 def _sample_documents(ranges):

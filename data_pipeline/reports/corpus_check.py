@@ -8,16 +8,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.building.sample_check import splits_by_language
+from data_pipeline.building.sample_check import check_sample
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
-from data_pipeline.reports.word_runs import HeldOutRuns, NearDuplicate, lone_words
+from data_pipeline.reports.word_runs import HeldOutRuns, NearDuplicate, plain_words
 from data_pipeline.text.corpus import Document, read_corpus, read_range
 from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS, check_format, detect_format
-from data_pipeline.text.letters import check_is_english
 from data_pipeline.text.sentences import check_splitter, split_sentences
-from data_pipeline.text.text_files import corpus_bytes, find_files, split_file
+from data_pipeline.text.text_files import TextRange, corpus_bytes, find_files, split_file
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -26,8 +25,6 @@ _DEFAULTS = PretrainingDataConfig()
 _QUANTILES = {"5%": 5, "median": 50, "95%": 95, "max": 100}
 #: In scripts without spaces each character counts as a word.
 _WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
-#: Unknown characters in a report.
-_UNKNOWN_SHOWN = 10
 
 
 class Problem(NamedTuple):
@@ -44,7 +41,6 @@ class CorpusReport(NamedTuple):
     files: int
     bytes: int
     formats: dict[str, int]  # format -> number of files
-    files_without_text: list[str]
     #: `documents`, `empty_documents` (no sentences), `one_sentence_documents`, `paragraphs`,
     #: `sentences`, `words`, `characters`, and with a tokenizer `pieces` (all tokens) and
     #: `unknown_pieces`.
@@ -53,10 +49,8 @@ class CorpusReport(NamedTuple):
     #: Fraction of the documents that are equal to an earlier one, or differ in case, numbers and
     #: punctuation alone.
     repeated_documents: float
-    repeated_text: float  # fraction of the text in such documents
     near_duplicates: list[NearDuplicate]  # of held-out text, the largest share first
     held_out_share: float | None  # fraction of the runs of 8 words of held-out text in the corpus
-    unknown_characters: list[tuple[str, int]]  # the most frequent ones not in the vocabulary
 
 
 def check_corpus(
@@ -89,40 +83,38 @@ def check_corpus(
     held_out = HeldOutRuns(read_corpus(heldout, corpus_format) if heldout else ())
     seen = _Statistics(tokenizer, config, held_out)
     formats: Counter[str] = Counter()
-    problems, without_text = [], []
+    problems: list[Problem] = []
+    ranges: list[TextRange] = []  # of the files that can be read
     files, size = find_files(sources), corpus_bytes(sources)
     progress = CountedProgress(logger, "checking", size / 1e6, "MB")
     for file in files:
-        path, before = str(file.path), seen.counts["documents"]
         try:
             format = detect_format(file.path) if corpus_format == "auto" else corpus_format
             formats[format] += 1
-            for text_range in split_file(file, format):
+            parts = split_file(file, format)
+            for text_range in parts:
                 for document in read_range(text_range):
                     seen.add(document)
                 progress.add(text_range.num_bytes / 1e6)
+            ranges += parts
         except InputError as error:
-            problems.append(Problem(path, str(error)))
-        else:
-            if seen.counts["documents"] == before:
-                without_text.append(path)
-    if reason := seen.fault(is_whole=not problems):
-        problems.append(Problem("", reason))
+            problems.append(Problem(str(file.path), str(error)))
+    if not problems and not seen.counts["sentences"]:
+        problems.append(Problem("", "The corpus is empty: it contains no sentence."))
+    try:
+        check_sample(ranges, tokenizer, config)
+    except InputError as error:
+        problems.append(Problem("", str(error)))
     return CorpusReport(
         problems=problems,
         files=len(files),
         bytes=size,
         formats=dict(formats.most_common()),
-        files_without_text=without_text,
         counts=seen.counts,
         sentence_lengths=_quantiles(seen.sentence_lengths),
-        repeated_documents=seen.repeated["documents"] / max(seen.counts["documents"], 1),
-        repeated_text=seen.repeated["characters"] / max(seen.counts["characters"], 1),
+        repeated_documents=seen.num_repeated / max(seen.counts["documents"], 1),
         near_duplicates=held_out.near_duplicates(),
         held_out_share=held_out.share() if heldout else None,
-        unknown_characters=tokenizer.unknown_characters(seen.characters, _UNKNOWN_SHOWN)
-        if tokenizer and seen.counts["unknown_pieces"]
-        else [],
     )
 
 
@@ -131,14 +123,13 @@ class _Statistics:
 
     def __init__(self, tokenizer, config, held_out):
         self._tokenizer, self._config, self._held_out = tokenizer, config, held_out
-        self.counts, self.characters = Counter(), Counter()
-        self.sentence_lengths, self.repeated = Counter(), Counter()
+        self.counts: Counter[str] = Counter()
+        self.sentence_lengths: Counter[int] = Counter()
+        self.num_repeated = 0
         self._texts: set[int] = set()  # hashes of the words of each
-        self._splits_by_language = False
 
     def add(self, document: Document) -> None:
         text = document.text
-        self._splits_by_language |= splits_by_language(self._config, document.sentences_given)
         sentences = split_sentences(document, self._config.splitter, self._config.language)
         if self._tokenizer is None:
             lengths = np.array([len(sentence) for sentence in sentences], np.int64)
@@ -157,23 +148,10 @@ class _Statistics:
             characters=len(text),
         )
         self.sentence_lengths.update(lengths.tolist())
-        self.characters.update(text.replace("\n", ""))
-        key = hash(lone_words(text) or text)
-        if key in self._texts:
-            self.repeated.update(documents=1, characters=len(text))
+        key = hash(tuple(plain_words(text)) or text)
+        self.num_repeated += key in self._texts
         self._texts.add(key)
         self._held_out.look_in(document)
-
-    def fault(self, is_whole: bool) -> str | None:
-        """Returns why a build would refuse the text, or None; `is_whole` if all of it was read."""
-        if is_whole and not self.counts["sentences"]:
-            return "The corpus is empty: it contains no sentence."
-        if self._splits_by_language and "language" not in self._config.model_fields_set:
-            try:
-                check_is_english(self.characters, by_script=True)
-            except InputError as error:
-                return str(error)
-        return None
 
 
 def _quantiles(lengths):

@@ -14,7 +14,6 @@ import numpy as np
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of
 from data_pipeline.progress import CountedProgress
-from data_pipeline.randomness import key_of, permute
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.records.decoding import read_features
 from data_pipeline.records.record_files import RecordFiles, index_path
@@ -30,19 +29,17 @@ ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}
 class Example(NamedTuple):
     """A record as text; a prediction is shown as `[shown token→original token]`."""
 
-    record: int  # its number among all records
     order: str  # "in order", "swapped", "random second", or "none"
     segments: list[str]  # text of each segment, with special tokens
     padding: int  # number of padding positions
 
 
-def inspect_records(folder: str | Path, examples: int = 3, seed: int = 0) -> list[Example]:
-    """Returns records of a folder as text.
+def inspect_records(folder: str | Path, examples: int = 3) -> list[Example]:
+    """Returns the first records of a folder, whose order is random, as text.
 
     Args:
         folder: str or Path.
         examples: int. Number of records; all of them if there are fewer.
-        seed: int. Selects the records.
 
     Returns:
         list of Example.
@@ -53,18 +50,14 @@ def inspect_records(folder: str | Path, examples: int = 3, seed: int = 0) -> lis
     if examples < 1:
         raise InputError(f"`examples` must be at least 1. Received: {examples}.")
     files = RecordFiles(folder)
-    count = files.info.num_records
-    numbers = permute(np.arange(min(examples, count)), count, key_of("inspection", seed))
+    numbers = np.arange(min(examples, len(files)))
     columns = read_features(files, numbers)
     tokenizer = Tokenizer.load(files.folder / TOKENIZER_FOLDER)
-    rows = [{name: column[row] for name, column in columns.items()} for row in range(len(numbers))]
-    return [
-        _example(int(number), row, files.info.objective, tokenizer)
-        for number, row in zip(numbers, rows, strict=True)
-    ]
+    rows = [{name: column[row] for name, column in columns.items()} for row in numbers]
+    return [_example(row, files.info.objective, tokenizer) for row in rows]
 
 
-def _example(number, row, objective, tokenizer):
+def _example(row, objective, tokenizer):
     """Returns a record as an Example; `row` are its features, see `decode_batch`."""
     is_real, is_predicted = row["input_mask"] != 0, row["masked_lm_weights"] > 0
     originals = dict(
@@ -84,24 +77,17 @@ def _example(number, row, objective, tokenizer):
         segments.append("".join(text).strip())
     label = int(row["next_sentence_labels"][0] != 0)
     order = ORDERS[objective][label] if objective in ORDERS else "none"
-    return Example(number, order, segments, int((~is_real).sum()))
+    return Example(order, segments, int((~is_real).sum()))
 
 
 def _readable(shown, original, tokenizer):
     """Returns the text of a token with the space before it; `original` if it is predicted."""
-    if original is None:
-        has_space, name = _piece(shown, tokenizer)
-    else:
-        has_space, name = _piece(original, tokenizer)
-        before = "MASK" if shown == tokenizer.mask_id else _piece(shown, tokenizer)[1]
+    special = tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id
+    has_space, name = tokenizer.shown(shown if original is None else original)
+    if original is not None:
+        before = "MASK" if shown == tokenizer.mask_id else tokenizer.shown(shown)[1]
         name = f"[{before or SPACE}→{name or SPACE}]"
-    return f" {name}" if has_space else name
-
-
-def _piece(id, tokenizer):
-    """Returns whether there is a space before a token, and its name."""
-    has_space, name = tokenizer.shown(id)
-    return has_space or id in (tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id), name
+    return f" {name}" if has_space or shown in special and original is None else name
 
 
 class Problem(NamedTuple):

@@ -1,7 +1,6 @@
 """Texts with the same words: repeated ones, and held-out text that a corpus contains.
 
-Words are compared by their letters, as editions of a text differ in case, accents, punctuation and
-numbers.
+Words are compared by their letters, as editions of a text differ in case, punctuation and numbers.
 """
 
 import re
@@ -16,11 +15,9 @@ import numpy as np
 from data_pipeline.randomness import subkeys
 from data_pipeline.text.corpus import Document
 from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS
-from data_pipeline.tokenizers.cleanup import run_of
 
-#: A word to compare texts by; and what stretches a line or a word: soft hyphen, Arabic kashida.
-_PLAIN_WORD = re.compile(rf"(?=\w)[{UNSPACED_SCRIPTS}]|[^\W_{UNSPACED_SCRIPTS}]+")
-_FILLERS = "\u00ad\u0640"
+#: A word to compare texts by: letters, or one of a script without spaces.
+_PLAIN_WORD = re.compile(rf"[^\W\d_{UNSPACED_SCRIPTS}]+|(?=[^\W\d_])[{UNSPACED_SCRIPTS}]")
 #: Words of a run, and the fraction of all runs that is looked at: one in this number.
 _RUN, _ONE_IN = 8, 16
 #: Held-out texts that share this fraction of their runs with the corpus are near-duplicates of
@@ -86,7 +83,7 @@ def _name_of(document):
 
 def _runs_of(document) -> set[int]:
     """Returns hashes of the runs of 8 words of a document that belong to the sample."""
-    codes = [zlib.crc32(word.encode()) for word in lone_words(document.text)]
+    codes = [zlib.crc32(word.encode()) for word in plain_words(document.text)]
     if len(codes) < _RUN:
         return set()
     windows = np.lib.stride_tricks.sliding_window_view(np.array(codes, np.uint64), _RUN)
@@ -94,17 +91,6 @@ def _runs_of(document) -> set[int]:
     return set(runs[runs % np.uint64(_ONE_IN) == 0].tolist())
 
 
-def lone_words(text: str) -> tuple[str, ...]:
-    """Returns the `plain_words` that have no digits."""
-    return tuple(filter(str.isalpha, plain_words(text)))
-
-
 def plain_words(text: str) -> list[str]:
-    """Returns the letters and digits of each word, without case, accents and vowel points."""
-    if not text.isascii():
-        text = run_of(_is_left_out).sub("", unicodedata.normalize("NFKD", text))
-    return _PLAIN_WORD.findall(text.casefold())
-
-
-def _is_left_out(character):
-    return unicodedata.category(character)[0] == "M" or character in _FILLERS
+    """Returns the words of a text in lower case, without what is not a letter."""
+    return _PLAIN_WORD.findall(unicodedata.normalize("NFC", text).casefold())

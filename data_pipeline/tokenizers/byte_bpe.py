@@ -110,9 +110,6 @@ class ByteBPEModel:
         encoded = self._encoder.encode_batch([replace_surrogates(text) for text in texts])
         return [np.array(one.ids, np.int32) for one in encoded]
 
-    def pieces(self, text):
-        return [self.vocabulary[id] for id in self.encode(text)]
-
     def continuation_ids(self, text):
         """Returns the ids of a text that follows a symbol: no space is added before it."""
         return self._plain.encode(replace_surrogates(text)).ids

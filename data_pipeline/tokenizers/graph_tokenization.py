@@ -107,7 +107,7 @@ class GraphTokenizer(tf.Module):
         return tf.gather(ids, tf.ragged.range(skipped, ids.row_lengths()), batch_dims=1)
 
     def before_mask(self, texts):
-        """Returns the texts unchanged, see `Tokenizer.before_mask`."""
+        """Returns the texts unchanged: a piece has no space at its beginning."""
         return texts
 
     def without_marks(self, pieces):
@@ -194,7 +194,7 @@ class WordPieceGraphTokenizer(tf.Module):
         return self(texts)
 
     def before_mask(self, texts):
-        """Returns the texts unchanged, see `Tokenizer.before_mask`."""
+        """Returns the texts unchanged: a piece has no space at its beginning."""
         return texts
 
     def without_marks(self, pieces):

@@ -114,15 +114,6 @@ class SentencePieceModel:
         encoded = self.processor.encode(prepared, num_threads=1)
         return [np.array(self._split_digit_comma(ids), np.int32) for ids in encoded]
 
-    def pieces(self, text):
-        text = self._prepare(text)
-        pieces = []
-        surfaces = self.processor.encode(text, out_type=str)
-        for id, surface in zip(self.processor.encode(text), surfaces, strict=True):
-            parts = self.digit_comma.get(id)
-            pieces += [self.vocabulary[part] for part in parts] if parts else [surface]
-        return pieces
-
     def continuation_ids(self, text):
         """Returns the ids of a text that follows a symbol without a space in between.
 

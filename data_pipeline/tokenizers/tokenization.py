@@ -8,8 +8,6 @@
 import base64
 import hashlib
 import importlib
-import itertools
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,6 @@ import numpy as np
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
 from data_pipeline.tokenizers.byte_bpe import ByteBPEConfig, ByteBPEModel
-from data_pipeline.tokenizers.cleanup import PLAIN_MARKS
 from data_pipeline.tokenizers.sentencepiece_model import RULES, SentencePieceModel
 from data_pipeline.tokenizers.vocabulary_files import (
     CONFIG_FILE,
@@ -208,34 +205,13 @@ class Tokenizer:
         lengths = np.array([len(ids) for ids in encoded], np.int64)
         return np.concatenate([np.zeros(0, np.int32), *encoded]), lengths
 
-    def unknown_characters(self, counts: Counter[str], most: int) -> list[tuple[str, int]]:
-        """Returns the most frequent of counted characters that have no piece, and their counts."""
-        unknown = (pair for pair in counts.most_common() if self.unk_id in self.encode(pair[0]))
-        return list(itertools.islice(unknown, most))
-
-    def remedy(self, unknown: list[tuple[str, int]]) -> str:
-        """Returns what to do about `unknown_characters`, a sentence without its stop."""
-        marks = {one: PLAIN_MARKS[one] for one, _ in unknown if one in PLAIN_MARKS}
-        counts = [count if one in marks else -count for one, count in unknown]
-        if sum(counts) <= 0 or self.unk_id in self.encode(" ".join(marks.values())):
-            return "The vocabulary may be of another language or domain: choose one of this text"
-        pairs = ", ".join(f"{plain} for {mark}" for mark, plain in marks.items())
-        return f"Write {pairs}: the vocabulary knows these"
-
     def pieces(self, text: str) -> list[str]:
-        """Returns the pieces of a text; an unknown one is returned as written in the text."""
-        return self.model.pieces(text)
+        """Returns the pieces of a text."""
+        return [self.piece_of(id) for id in self.encode(text)]
 
     def continuation_ids(self, text: str) -> list[int]:
         """Returns the ids of a text that follows a symbol without a space in between."""
         return self.model.continuation_ids(text)
-
-    def before_mask(self, text: str) -> str:
-        """Returns the part of a text before a mask that is tokenized.
-
-        In byte-level BPE the spaces at its end belong to the piece that the mask stands for.
-        """
-        return text.rstrip(" ") if self.config.kind == "bpe" else text
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of ids (any sequence of int), without control symbols."""

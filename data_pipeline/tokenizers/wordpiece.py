@@ -142,13 +142,6 @@ class WordPieceModel:
         encoded = (b"".join(map(ids_of_chunk, self.basic.chunks(text))) for text in texts)
         return [np.frombuffer(ids, np.int32).copy() for ids in encoded]
 
-    def pieces(self, text):
-        pieces = []
-        for word in self.basic.words(text):
-            ids = np.frombuffer(self._ids_of_chunk[word], np.int32).tolist()
-            pieces += [word] if ids == [self._unk_id] else [self.vocabulary[id] for id in ids]
-        return pieces
-
     def continuation_ids(self, text):
         """Returns the ids of any text: as in the original, a word starts after a symbol."""
         return self.encode(text)

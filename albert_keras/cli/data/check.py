@@ -17,9 +17,7 @@ _OF_A_CORPUS = ("corpus_format", "language", "splitter", "heldout")
 
 #: Examples in a report.
 _PROBLEMS_SHOWN = 10
-_UNKNOWN_SHOWN = 5
 _PAIRS_SHOWN = 5
-_FILES_SHOWN = 5
 
 
 class ExampleOptions(TaskConfig):
@@ -162,9 +160,6 @@ def _properties(report, unit):
     count = report.counts
     if refused := sum(bool(problem.file) for problem in report.problems):
         yield "cannot be read", f"{count_of(refused, 'file')}, see below"
-    if empty := report.files_without_text:
-        named = ", ".join(empty[:_FILES_SHOWN]) + (", ..." if len(empty) > _FILES_SHOWN else "")
-        yield "without text", f"{count_of(len(empty), 'file')}: {named}"
     if not count["documents"]:
         return
     lengths = report.sentence_lengths.items()
@@ -176,8 +171,8 @@ def _properties(report, unit):
     )
     yield (
         "repeated",
-        f"{percent(report.repeated_documents)} of the documents, {percent(report.repeated_text)} "
-        "of the text, apart from numbers and punctuation",
+        f"{percent(report.repeated_documents)} of the documents, apart from numbers and "
+        "punctuation",
     )
     if report.held_out_share is not None:
         share = percent(report.held_out_share)
@@ -189,6 +184,4 @@ def _properties(report, unit):
         yield "near-duplicate", f"{more:,} more held-out texts, see --json"
     if unit == "tokens":
         unknown = count["unknown_pieces"] / max(count["pieces"], 1)
-        named = [f'"{one}" {seen:,}' for one, seen in report.unknown_characters[:_UNKNOWN_SHOWN]]
-        most = f", most often {', '.join(named)}" if named else ""
-        yield "unknown tokens", f"{percent(unknown, 2)}{most}"
+        yield "unknown tokens", percent(unknown, 2)

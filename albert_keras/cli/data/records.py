@@ -14,9 +14,8 @@ from data_pipeline.errors import InputError
 def inspect(
     folder: Annotated[Path, Argument(metavar="RECORDS")],
     examples: Annotated[int, Option(min=1)] = 3,
-    seed: Annotated[int, Option(min=0)] = 0,
 ):
-    """Print records as text, with their masks.
+    """Print the first records as text, with their masks.
 
     Example:
       albert-keras data inspect records/ --examples 5
@@ -24,18 +23,17 @@ def inspect(
     Args:
       folder: Folder of records.
       examples: Records to print.
-      seed: Random seed that selects them.
     """
     from data_pipeline.reports.inspection import inspect_records
 
-    found = inspect_records(folder, examples, seed)
+    found = inspect_records(folder, examples)
     return Output({"folder": folder, "examples": found}, _example_lines(found))
 
 
 def _example_lines(examples):
-    for example in examples:
+    for number, example in enumerate(examples):
         padding = f", {count_of(example.padding, 'padding position')}" if example.padding else ""
-        yield f"record {example.record}, order: {example.order}{padding}"
+        yield f"record {number}, order: {example.order}{padding}"
         yield from (f"  {segment}" for segment in example.segments)
 
 

@@ -34,4 +34,4 @@ def test_records_are_shown(tiny_records, capsys):
     assert "[MASK→" in shown.out
     assert main([*command, "--json"]) == 0
     first, second = json.loads(capsys.readouterr().out)["examples"]
-    assert first["segments"][0].startswith("[CLS]") and first["record"] != second["record"]
+    assert first["segments"][0].startswith("[CLS]") and first["segments"] != second["segments"]

@@ -63,16 +63,13 @@ def test_each_bad_file_is_named_with_the_reason_of_the_build_and_the_rest_goes_o
             list(read_corpus([problem.file]))
         assert problem.reason == str(refused.value)
     assert "such as CP1252, CP1251" in report.problems[1].reason
-    assert "UTF-16" in report.problems[2].reason
-    assert report.files_without_text == [str(tmp_path / "empty.txt")]
     assert report.counts["documents"] == 4  # one was made of bad.jsonl before the fault
 
 
-def test_repeated_documents_are_shares_of_the_text(tmp_path):
+def test_repeated_documents_are_a_share_of_all(tmp_path):
     texts = ["aaaa", "bbbb\ncccc", "aaaa", "dddd\ncccc", "aaaa"]
     report = check_corpus([write_lines(tmp_path / "x.jsonl", texts)])
     assert report.repeated_documents == 2 / 5
-    assert report.repeated_text == pytest.approx(8 / 30)
 
 
 def test_a_corpus_without_text_or_records_is_a_problem(tmp_path, tiny_tokenizer):

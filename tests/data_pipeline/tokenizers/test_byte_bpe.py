@@ -105,9 +105,7 @@ def test_decoding_gives_the_text(tokenizer, without_prefix, text):
 def test_a_mask_absorbs_the_space_before_it(tokenizer):
     graph = graph_tokenizer(tokenizer)
     texts = ["The  ", "of", " "]
-    expected = [tokenizer.before_mask(text) for text in texts]
-    assert expected == ["The", "of", ""]
-    assert [text.decode() for text in graph.before_mask(tf.constant(texts)).numpy()] == expected
+    assert graph.before_mask(tf.constant(texts)).numpy().tolist() == [b"The", b"of", b""]
     assert tokenizer.continuation_ids(" the") == [tokenizer.id_of("Ġthe")]
     pieces = tf.constant([["Ġthe", "ĠÃ©"], ["Ã©", "<mask>"]])
     shown = [[piece.decode() for piece in row] for row in graph.without_marks(pieces).numpy()]
