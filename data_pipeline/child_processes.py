@@ -117,20 +117,17 @@ class Workers:
             ) from None
 
     def _submit(self, function, task):
-        """Hands a task over; if that starts a process, Ctrl-C is blocked in it."""
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            with isolated_spawning():
+            with isolated_spawning():  # this may start a process
                 return self._executor.submit(_run, function, task)
         except OSError as error:  # the pool breaks, or no process can be started
             raise BrokenProcessPool from error
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _begin(prepare, arguments, lifeline):
-    """Runs at the start of each process."""
+    """Runs at the start of each process, which ends with its parent, not by Ctrl-C itself."""
     global _context
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, args=(lifeline,), daemon=True).start()
     _context = prepare(*arguments)
 

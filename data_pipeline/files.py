@@ -13,7 +13,6 @@ import logging
 import os
 import re
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -69,33 +68,6 @@ def whole_text(path: str | Path) -> Iterator[TextIO]:
     with whole_file(path) as temporary:
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             yield file
-
-
-def open_in_place(path: str | Path) -> int:
-    """Opens a file for reading and writing where it is, and creates it if it is missing.
-
-    In a folder of somebody else a link may stand for a file elsewhere, so links are not followed.
-    All other files are written by `whole_file`, which replaces a link.
-
-    Returns:
-        int. The descriptor.
-
-    Raises:
-        InputError: If the path is a link, a pipe or a device.
-        OSError: If the file cannot be opened or created.
-    """
-    try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
-        if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return descriptor
-        os.close(descriptor)
-    except OSError as error:
-        if error.errno != errno.ELOOP:
-            raise
-    raise InputError(
-        f"`{path}` must be a regular file, because it is written. Received: a symbolic link, a "
-        "pipe or a device. Remove it."
-    )
 
 
 def write_json(path: str | Path, values: Any, **options: Any) -> None:
@@ -255,23 +227,6 @@ def check_output_folder(path: str | Path, name: str = "out") -> None:
             f"ended, or choose another `{name}`."
         )
     check_writable(path, name)
-
-
-def check_links(*folders: Path) -> None:
-    """Raises InputError if a link in a folder leads to another one, which others may own.
-
-    Call it before files of the folder are written or removed.
-    """
-    for path in (path for folder in folders if folder.is_dir() for path in folder.iterdir()):
-        if (
-            path.is_symlink()
-            and (path.is_dir() or not path.exists() and path.name != LOCK_FILE)
-            and path.parent.resolve() not in path.resolve().parents
-        ):
-            raise InputError(
-                f"`{path}` must be a folder of its own, because files in it are written and "
-                f"removed. Received: a link to `{os.readlink(path)}`. Move that folder here."
-            )
 
 
 def check_writable(path: Path, name: str = "out") -> None:

@@ -15,7 +15,7 @@ import socket
 from pathlib import Path
 
 from data_pipeline.errors import InputError
-from data_pipeline.files import LOCK_FILE, check_links, naming, open_in_place
+from data_pipeline.files import LOCK_FILE, naming
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,6 @@ class FolderLock:
     Args:
         folder: Path. The folder, which need not exist before `take`.
         work: str. What the message to others says of the folder.
-        shown: Path or None. The folder that the message names, if it is another one.
         makes_folder: bool. Whether `take` creates the folder; it is removed again if it is empty in
             the end.
     """
@@ -38,12 +37,11 @@ class FolderLock:
         self,
         folder: Path,
         work: str = "is being trained",
-        shown: Path | None = None,
         makes_folder: bool = False,
     ):
         self._path = folder / LOCK_FILE
         self._work = work
-        self._folder = shown or folder
+        self._folder = folder
         self._makes_folder = makes_folder
         self._made: list[Path] = []
         self._descriptor: int | None = None
@@ -62,23 +60,21 @@ class FolderLock:
                 that it appears with its lock; None if it exists.
 
         Raises:
-            InputError: If another process has the lock; it is named. Also if a folder in it is a
-                link, see `check_links`.
+            InputError: If another process has the lock; it is named.
             OSError: If the file cannot be created, except for a lack of permission: then nothing is
                 locked.
         """
         if self._descriptor is not None:
             return
-        folder = self._path.parent
+        folder = self._folder
         if self._makes_folder:
             missing = [each for each in (folder, *folder.absolute().parents) if not each.exists()]
             folder.mkdir(parents=True, exist_ok=True)
             self._made = missing
-        check_links(self._folder, folder)
         path = self._path if inside is None else inside / self._path.name
         while True:
             try:
-                descriptor = open_in_place(path)
+                descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
             except OSError as error:
                 if error.errno in _READ_ONLY:
                     return  # a complete run can be read there, and nothing can be written
@@ -97,19 +93,9 @@ class FolderLock:
                 return
             # The process that had the lock before may have removed the file in between.
             with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
-                    self._hold(path, descriptor)
-                    return
+                if os.path.samestat(os.stat(path), os.fstat(descriptor)):
+                    break
             os.close(descriptor)
-
-    def _hold(self, path, descriptor):
-        """Writes who has the lock into its file, which must not be a file of something else."""
-        if os.pread(descriptor, 8, 0) not in (b"", b"process "):
-            os.close(descriptor)
-            raise InputError(
-                f"`{path}` must be the lock of a process. Received: a file with something else. "
-                "Move it to another folder."
-            )
         self._descriptor = descriptor
         with naming(path):
             os.truncate(descriptor, 0)

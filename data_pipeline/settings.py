@@ -220,17 +220,9 @@ def did_you_mean(word, known):
         known: iterable of str. The known words.
 
     Returns:
-        str. ". Did you mean `...`?" or ". Expected one of: ...". Words that look equal, since they
-        differ in blanks or characters without a shape, are shown with escapes.
+        str. ". Did you mean `...`?" or ". Expected one of: ...".
     """
     known = sorted(known)
-    if alike := [one for one in known if _seen(one) == _seen(word)]:
-        return f". Did you mean {alike[0]!a}? They differ in what is not seen. Received: {word!a}."
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     listing = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
     return f". Did you mean `{near[0]}`?" if near else f". Expected one of: {listing}."
-
-
-def _seen(word):
-    """Returns a word without blanks and characters that have no shape, such as U+200B."""
-    return "".join(character for character in word if character.isprintable()).replace(" ", "")

@@ -6,7 +6,7 @@ import math
 import os
 from pathlib import Path
 
-from data_pipeline.files import naming, open_in_place, whole_file
+from data_pipeline.files import naming, whole_file
 from data_pipeline.limits import parse_json
 
 logger = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ def _read_lines(folder):
 def append_to_log(folder, text):
     """Appends complete lines (str) to a run's `log.jsonl`, after ending a truncated last line."""
     path = Path(folder) / _LOG
-    with naming(path), open(open_in_place(path), "rb+") as log:
+    with naming(path), open(path, "ab+") as log:
         if log.seek(0, os.SEEK_END):
             log.seek(-1, os.SEEK_END)
             if log.read(1) != b"\n":

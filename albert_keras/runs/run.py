@@ -37,7 +37,7 @@ from albert_keras.runs.run_record import (
     read_record,
 )
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import check_links, check_output_folder, whole_folder, write_json
+from data_pipeline.files import check_output_folder, whole_folder, write_json
 from data_pipeline.folder_lock import FolderLock
 from data_pipeline.limits import reading_json, with_digest
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -132,7 +132,6 @@ class Run:
         if (path / _RECORD).is_file():
             if lock is not None:
                 lock.take()
-            check_links(path)
             run = cls.open(path)
             old = run.record
             run._update_record(record, allowed)

@@ -3,7 +3,6 @@
 Finished shards have their final names; everything else is in `.work/` until the end.
 """
 
-import contextlib
 import logging
 import shutil
 from collections import Counter
@@ -11,9 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from data_pipeline.building.encoding import corpus_digest, range_digest
-from data_pipeline.config import SINGLE_SEGMENT_FORMATS, PretrainingDataConfig
+from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import (
+    LOCK_FILE,
     check_output_folder,
     check_writable,
     disk_full,
@@ -50,13 +50,9 @@ class BuildResult(NamedTuple):
 
 def warn_of_lost_text(result: BuildResult) -> BuildResult:
     """Logs a warning if records lack more than 3 % of the text of their corpus; returns them."""
-    kept, config = result.kept_text, result.info.config
-    if kept < _LEAST_KEPT:
-        cause = "`overflow=cut` drops what is longer than a record"
-        if config["overflow"] == "carry" or config["input_format"] in SINGLE_SEGMENT_FORMATS:
-            cause = "documents of a single word, or of one sentence if these are skipped, have none"
+    if result.kept_text < _LEAST_KEPT:
         logger.warning(
-            "The records contain %.1f %% of the tokens of the corpus: %s.", 100 * kept, cause
+            "The records contain %.1f %% of the tokens of the corpus.", 100 * result.kept_text
         )
     return result
 
@@ -136,11 +132,10 @@ class BuildFolder:
             check_output_folder(self.out)
         check_writable(self.out)
         self._check_settings()
-        self._missing = [path for path in (self.out, *self.out.parents) if not path.exists()]
-        self.work.mkdir(parents=True, exist_ok=True)
-        self._lock = FolderLock(self.work, shown=self.out, work="is being built")
+        self._lock = FolderLock(self.out, "is being built", makes_folder=True)
         try:
             self._lock.take()
+            self.work.mkdir(exist_ok=True)
             self._remove_temporary_files()
             write_json(self.work / _SETTINGS, self._settings, indent=None)
         except OSError as error:
@@ -155,8 +150,8 @@ class BuildFolder:
 
     def finish(self):
         """Removes the temporary files."""
-        self._lock.release()  # first: NFS cannot remove a folder with an open file
         shutil.rmtree(self.work, ignore_errors=True)
+        self._lock.release()
 
     def abandon(self) -> str:
         """Keeps finished parts and shards for the next attempt; removes all if there are none.
@@ -174,12 +169,9 @@ class BuildFolder:
 
     def discard(self):
         """Removes everything that the build has created."""
-        self._lock.release()
         shutil.rmtree(self.work, ignore_errors=True)
         self.remove_other_shards([])
-        with contextlib.suppress(OSError):  # other programs may have put something there by now
-            for path in self._missing:
-                path.rmdir()
+        self._lock.release()
 
     def _remove_temporary_files(self):
         for temporary in (*self.out.glob(".*.tmp-*"), *self.work.glob(".*.tmp-*")):
@@ -212,6 +204,6 @@ def failure(error, out, saved):
 
 
 def _is_ours(path):
-    return path.name in (WORK, TOKENIZER_FOLDER) or path.name.lstrip(".").startswith(
+    return path.name in (WORK, TOKENIZER_FOLDER, LOCK_FILE) or path.name.lstrip(".").startswith(
         ("pretraining-", f"{TOKENIZER_FOLDER}.tmp-", f"{INFO_FILE}.tmp-")
     )

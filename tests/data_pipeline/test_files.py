@@ -112,26 +112,6 @@ def test_the_second_is_refused_with_host_and_process_until_the_first_is_killed(t
     assert not (tmp_path / LOCK_FILE).exists()
 
 
-def test_what_is_no_lock_is_refused_and_left(tmp_path):
-    lock, other = tmp_path / "run" / LOCK_FILE, tmp_path / "notes"
-    lock.parent.mkdir()
-    other.write_text("mine")
-
-    def refused(message):
-        with FolderLock(lock.parent) as one, pytest.raises(InputError, match=f"`{lock}` {message}"):
-            one.take()
-        lock.unlink()
-
-    for target in (other, tmp_path / "missing"):
-        lock.symlink_to(target)
-        refused("must be a regular file.*Received: a symbolic link")
-    os.mkfifo(lock)
-    refused("must be a regular file")
-    os.link(other, lock)  # another name of the same file
-    refused("must be the lock of a process")
-    assert other.read_text() == "mine" and not (tmp_path / "missing").exists()
-
-
 def test_links_are_replaced_and_never_followed(tmp_path, caplog):
     other = tmp_path / "notes"
     other.write_text("mine")
@@ -150,26 +130,6 @@ def test_a_link_to_an_empty_folder_is_filled(tmp_path):
     with whole_folder(tmp_path / "out") as temporary:
         (temporary / "a").write_text("done")
     assert (tmp_path / "out").is_symlink() and (tmp_path / "disk" / "a").read_text() == "done"
-
-
-def test_a_folder_that_is_written_has_no_links_to_those_of_others(tmp_path):
-    for name in ("mine", "mine/logs", "theirs"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "theirs" / "a").write_text("a")
-    link = tmp_path / "mine" / "best"
-    for target in (tmp_path / "mine" / "logs", tmp_path / "theirs" / "a"):
-        link.symlink_to(target)
-        with FolderLock(tmp_path / "mine") as lock:
-            lock.take()
-        link.unlink()
-    for target in ("../theirs", "../missing"):
-        link.symlink_to(target)
-        with pytest.raises(
-            InputError, match=f"best` must be a folder of its own.*a link to `{target}`"
-        ):
-            FolderLock(tmp_path / "mine").take()
-        link.unlink()
-    assert not (tmp_path / "mine" / LOCK_FILE).exists()
 
 
 def test_a_folder_appears_with_its_lock(tmp_path):

@@ -92,8 +92,6 @@ def test_a_truth_value_is_no_number():
     ]
 
 
-@pytest.mark.parametrize("word", ["label\u00a0", "la\u200bbel", "label ", "l\u00adabel"])
-def test_words_that_look_equal_are_shown_so_that_the_difference_is_seen(word):
-    hint = f"Did you mean 'label'? They differ in what is not seen. Received: {word!a}."
-    assert hint in did_you_mean(word, ["text", "label"])
+def test_the_nearest_known_word_is_named():
     assert did_you_mean("labl", ["text", "label"]) == ". Did you mean `label`?"
+    assert did_you_mean("x", ["text", "label"]) == ". Expected one of: label, text."

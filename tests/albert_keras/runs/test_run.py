@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 
-from albert_keras.runs.log_file import append_to_log
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import git_commit
 from albert_keras.training.record_source import RecordSource
@@ -229,20 +228,3 @@ def test_an_empty_folder_that_is_there_is_used(begin, tmp_path):
     (tmp_path / "run").mkdir()
     inode = (tmp_path / "run").stat().st_ino
     assert begin().path.stat().st_ino == inode
-
-
-def test_a_run_does_not_go_on_in_the_checkpoints_of_another(begin, tmp_path):
-    run, others = begin(), tmp_path / "others" / "checkpoints"
-    others.mkdir(parents=True)
-    (run.path / "checkpoints").symlink_to(others)
-    with pytest.raises(InputError, match="checkpoints` must be a folder of its own"):
-        begin()
-    assert Run.open(run.path).checkpoints.steps() == []  # it may be read
-
-
-def test_a_log_that_is_a_link_is_not_followed(tmp_path):
-    (tmp_path / "notes").write_text("mine")
-    (tmp_path / "log.jsonl").symlink_to(tmp_path / "notes")
-    with pytest.raises(InputError, match="log.jsonl` must be a regular file"):
-        append_to_log(tmp_path, "{}\n")
-    assert (tmp_path / "notes").read_text() == "mine"
