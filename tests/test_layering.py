@@ -34,7 +34,7 @@ ROWS = {
     ),
     "data_pipeline": (
         ("errors", "lazy_names"),
-            ("limits", "progress", "tensorflow_line", "randomness", "child_processes"),
+        ("limits", "progress", "tensorflow_line", "randomness", "child_processes"),
         ("files", "settings", "array_files"),
         ("folder_lock", "config", "text"),
         ("tokenizers",),
