@@ -12,7 +12,6 @@ from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import Assignments
 from albert_keras.cli.output import shell
-from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
@@ -22,8 +21,6 @@ from data_pipeline.files import check_writable, whole_text
 from data_pipeline.settings import Settings
 
 _WIDTH = 100
-#: What PyYAML writes after a value that is no mapping or list.
-_END = "...\n"
 
 
 class FileKind(NamedTuple):
@@ -86,83 +83,45 @@ def init(
     else:
         recipes = "finetuning" if "task" in chosen.config.model_fields else "pretraining"
         settings = chosen.config.of(read_values(config, assignments, recipes))
+    use = f"albert-keras {chosen.command} --config {shell(out)} {chosen.others}"
     with whole_text(out) as file:
-        file.write(settings_file(chosen, settings, out.name))
-    words = [*chosen.command.split(), "--config", out, *chosen.others.split()]
-    lines = [
-        f"{out}: all settings of `albert-keras {chosen.command}`",
-        f"next: {shell('albert-keras', *words)}",
-    ]
-    return Output({"path": out}, lines)
+        file.write(settings_file(settings, f"Use: {use}"))
+    return Output({"path": out}, [f"{out}: all settings", f"next: {use}"])
 
 
-def settings_file(kind: FileKind, config: Settings, name: str) -> str:
+def settings_file(settings: Settings, about: str) -> str:
     """Returns the content of a file of settings; read again, it gives the same settings.
 
     Args:
-        kind: One of `FILE_KINDS`.
-        config: The settings that were chosen, of the type of the kind.
-        name: The name of the file, for the command at its top.
+        settings: The settings that were chosen.
+        about: A comment at its top.
     """
-    about = [
-        f"All settings of `albert-keras {kind.command}`. Options of the command take precedence.",
-        f"Use: albert-keras {kind.command} --config {name} {kind.others}",
-    ]
-    if isinstance(config, PretrainingConfig):
-        about += [
-            "`model` has a size and the fields of AlbertConfig in which the model differs from it. "
-            f"Sizes: {', '.join(AlbertConfig.names())}. With --init-from, remove `model`: the "
-            "weights determine it.",
-        ]
-        # A rate that follows from model and batch still does, if the user changes them in the file.
-        optimizer = config.chosen_optimizer().replace(lr=config.optimizer.lr)
-        model = {"size": config.size} | config.model
-        config = config.replace(optimizer=optimizer, model=model)
-    comments = [line for text in about for line in _comment(text, "")]
-    return "\n".join([*comments, *_section(config, "")]) + "\n"
+    return "\n".join([*_comment(about, ""), *_lines(settings, "")]) + "\n"
 
 
-def _section(settings, indent):
-    """Returns the lines of settings: the schema of each as a comment, and its value."""
+def _lines(settings, indent):
+    """Yields the lines of settings: what each of them is as a comment, and its value."""
     values = settings.model_dump(mode="json")
-    lines = []
     for name, field in type(settings).model_fields.items():
-        value = getattr(settings, name)
-        lines.append("")
-        if isinstance(value, Settings):
-            lines += [f"{indent}{name}:", *_section(value, f"{indent}  ")]
+        yield ""
+        section = getattr(settings, name)
+        if isinstance(section, Settings):
+            yield f"{indent}{name}:"
+            yield from _lines(section, f"{indent}  ")
         else:
-            lines += _comment(_schema(field), indent)
-            text = yaml.safe_dump(
-                values[name], default_flow_style=True, width=10**6, allow_unicode=True
-            )
-            lines.append(f"{indent}{name}: {text.removesuffix(_END).strip()}")
-    return lines
+            yield from _comment(_meaning(field), indent)
+            value = yaml.safe_dump({name: values[name]}, width=10**6, allow_unicode=True)
+            yield from textwrap.indent(value.rstrip(), indent).split("\n")
 
 
 def _comment(text, indent):
     start = f"{indent}# "
-    return textwrap.wrap(
-        text,
-        _WIDTH,
-        initial_indent=start,
-        subsequent_indent=start,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return textwrap.wrap(text, _WIDTH, initial_indent=start, subsequent_indent=start)
 
 
-def _schema(field):
-    """Returns what a field is: its description, its choices, and what a missing value means."""
-    text = field.description or ""
+def _meaning(field):
+    """Returns the description of a field and its choices."""
     kinds = (field.annotation, *get_args(field.annotation))
     choices = [str(one) for kind in kinds if get_origin(kind) is Literal for one in get_args(kind)]
-    if choices:
-        text += f" One of: {', '.join(choices)}."
-    how = (field.json_schema_extra or {}).get("option", {})
-    if "default_text" in how and field.default is None:
-        text += f" null means: {how['default_text']}."
-    for kind in kinds:
-        if isinstance(kind, type) and issubclass(kind, Settings):  # of a list of settings
-            text += f" Keys: {', '.join(kind.model_fields)}."
-    return re.sub(r"\bNone\b", "null", text)  # Python's and YAML's name of a missing value
+    listed = f" One of: {', '.join(choices)}." if choices else ""
+    return re.sub(r"\bNone\b", "null", f"{field.description}{listed}")  # its name in YAML
