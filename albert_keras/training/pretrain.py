@@ -22,7 +22,7 @@ from albert_keras.training.evaluate import ScoreHeldOut
 from albert_keras.training.fitting import compilation, create_or_resume, fit, report_loaded
 from albert_keras.training.record_source import RecordSource, log_frequencies
 from albert_keras.training.run_callbacks import check_callbacks
-from albert_keras.training.stages import Stages, check_batch_sizes, stages_of, with_settings
+from albert_keras.training.stages import Stages, check_batch_sizes, stages_of
 from albert_keras.training.start import OUTPUT_BIAS, ContinuedPretraining, Start
 from albert_keras.training.strategy import (
     build_strategy,
@@ -125,7 +125,6 @@ def pretrain(
             name = str(held_out.folder)
             overlap = check_overlap(trained, digests_of(held_out), RECORDS, name)
         config = _resolve(config, strategy, records, albert_config)
-        stages = with_settings(stages, config)
         staged = None
         if config.stages:
             staged = Stages(stages, config, albert_config, start.trained_positions)

@@ -47,7 +47,7 @@ def stages_of(
     training = config.training
     shape = albert_config.vocab_size, albert_config.max_position_embeddings
     records.check_for(config.size, *shape)
-    stages = with_settings(_opened(config, records), config)
+    stages = _opened(config, records)
     if config.stages:
         shares = [stage.share for stage in config.stages]
         stage_ends(training.steps, shares, training.steps_per_execution)
@@ -68,30 +68,21 @@ def stages_of(
 
 def _opened(config, records):
     """Opens the records of each stage."""
-    opened = {records.folder.resolve(): records}
+    training, opened = config.training, {records.folder.resolve(): records}
     stages = []
     for stage in config.stages:
-        folder = stage.data or records.folder
-        own = opened.setdefault(folder.resolve(), None) or RecordFiles(folder)
-        opened[folder.resolve()] = own
-        stages.append(own)
+        folder = (stage.data or records.folder).resolve()
+        if folder not in opened:
+            opened[folder] = RecordFiles(stage.data)
+        stages.append(Stage(opened[folder], training.replace(**stage.changes())))
     fingerprint = records.info.fingerprint
-    if stages and all(each.info.fingerprint != fingerprint for each in stages):
+    if stages and all(stage.records.info.fingerprint != fingerprint for stage in stages):
         raise InputError(
             f"At least one stage must be trained on the records of the run, `{records.folder}`. "
             "Received: only stages with records of their own. Use those of one stage, such as the "
             "last, as the records of the run, and omit `stages.data` in that stage."
         )
-    return [Stage(each, config.training) for each in stages or [records]]
-
-
-def with_settings(stages: Sequence[Stage], config: PretrainingConfig) -> tuple[Stage, ...]:
-    """Returns the stages of `stages_of` with the settings of a configuration."""
-    changes = [stage.changes() for stage in config.stages] or [{}]
-    return tuple(
-        stage._replace(training=config.training.replace(**change))
-        for stage, change in zip(stages, changes, strict=True)
-    )
+    return tuple(stages) or (Stage(records, training),)
 
 
 def check_batch_sizes(stages: Sequence[Stage], strategy: tf.distribute.Strategy):
