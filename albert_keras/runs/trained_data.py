@@ -71,12 +71,8 @@ class Overlap(NamedTuple):
             kind: `ROWS` or `RECORDS`.
             what: Words that follow the number of rows, such as " of `dev.tsv`".
         """
-        if self.is_total:
-            subject = f"all {self.rows:,} {kind}" if self.rows > 1 else f"the only {kind[:-1]}"
-        else:
-            least = "at least " if self.is_estimate else ""
-            subject = f"{least}{self.normalised:,} of {self.rows:,} {kind}"
-        return f"{subject}{what} {'was' if self.normalised == 1 else 'were'} trained on"
+        least = "at least " if self.is_estimate else ""
+        return f"{least}{self.normalised:,} of {self.rows:,} {kind}{what} were trained on"
 
 
 def save_digests(run: Path, kind: str, digests: Digests) -> None:

@@ -35,18 +35,6 @@ def test_of_a_sample_the_least_number_is_known():
     assert find_overlap(sample, digests([1, 2], "same")) == Overlap(2, 2)  # the same records
 
 
-@pytest.mark.parametrize(
-    "overlap, text",
-    [
-        (Overlap(1500, 1350), "1,350 of 1,500 rows of `a` were trained on"),
-        (Overlap(9, 9), "all 9 rows of `a` were trained on"),
-        (Overlap(1, 1), "the only row of `a` was trained on"),
-    ],
-)
-def test_an_overlap_is_a_sentence(overlap, text):
-    assert overlap.sentence(ROWS, " of `a`") == text
-
-
 def test_an_overlap_is_read_from_json():
     assert Overlap.of(Overlap(8, 6)._asdict()) == Overlap(8, 6) and Overlap.of(None) is None
 

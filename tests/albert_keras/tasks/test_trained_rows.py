@@ -93,14 +93,14 @@ def test_the_training_file_is_not_evaluated_unless_it_is_allowed(partial, tmp_pa
         evaluate_task(partial, data)
     shown = describe_task(evaluate_task(partial, data, allow_trained_rows=True))
     assert shown[0].endswith("10 examples, training scores")
-    assert "  all 10 rows were trained on" in shown
+    assert "  10 of 10 rows were trained on" in shown
 
 
 def test_what_the_initial_weights_were_trained_on_counts(partial, start, tmp_path):
     dev = write(tmp_path / "dev.tsv", [*TRAINED[:5], "nobody knew"])
     result = start(tmp_path / "next", dev, f"{partial}/seed-12345", train=OTHERS)
     assert result.overlap["dev"]["normalised"] == 5
-    with pytest.raises(InputError, match="all 9 rows of `old.tsv` were trained on"):
+    with pytest.raises(InputError, match="9 of 9 rows of `old.tsv` were trained on"):
         evaluate_task(result.path, write(tmp_path / "old.tsv", TRAINED[:9]))
 
 
@@ -111,5 +111,5 @@ def test_without_digests_it_is_unknown_and_they_can_be_added(partial, start, tmp
     assert evaluate_task(old, train).overlap is None
     assert "It is unknown whether the model was trained on some rows" in caplog.text
     start(old, str(partial.parent / "dev.tsv"))
-    with pytest.raises(InputError, match="all 20 rows"):
+    with pytest.raises(InputError, match="20 of 20 rows"):
         evaluate_task(old, train)

@@ -2,7 +2,6 @@
 
 import shutil
 
-import numpy as np
 import pytest
 
 from albert_keras.cli import main
@@ -15,10 +14,9 @@ from albert_keras.serving.export.source import open_source
 from albert_keras.training import trained_records
 from albert_keras.training.evaluate import evaluate
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.trained_records import digest_features, digests_of, training_digests
+from albert_keras.training.trained_records import digests_of, training_digests
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
-from data_pipeline.records.decoding import read_features
 from data_pipeline.records.record_files import RecordFiles
 from tests.albert_keras.serving.card_records import PRETRAINED, publish
 
@@ -44,7 +42,7 @@ def compared(folder, trained):
 
 def test_the_records_of_the_training_are_refused(tiny_records, tiny_training, tmp_path):
     for attempt in (pretrain, dry_run):
-        with pytest.raises(InputError, match="all 696 records of .* were trained on"):
+        with pytest.raises(InputError, match="696 of 696 records of .* were trained on"):
             attempt(tiny_records, tmp_path / "run", tiny_training, eval_data=tiny_records)
         assert not (tmp_path / "run").exists()
 
@@ -55,7 +53,9 @@ def test_the_records_of_a_run_are_not_evaluated_unless_it_is_allowed(run, tiny_r
     assert "must have records that" in capsys.readouterr().err
     assert main([*command, "--allow-trained-rows"]) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith("training score: step 12") and "all 696 records were trained" in shown
+    assert (
+        shown.startswith("training score: step 12") and "696 of 696 records were trained" in shown
+    )
 
 
 @pytest.mark.parametrize("settings", [{"static_masks": False}, {"num_shards": 1}])
@@ -96,7 +96,7 @@ def test_records_of_the_initial_weights_count(
     initial = open_weights(tiny_run)
     trained = training_digests([RecordFiles(held_out_records)], tmp_path / "run", initial)
     assert len(trained.fingerprints) == 2
-    with pytest.raises(InputError, match="all 696 records"):
+    with pytest.raises(InputError, match="696 of 696 records"):
         compared(tiny_records, trained)
 
 
@@ -109,13 +109,5 @@ def test_of_many_records_a_sample_is_kept(
     overlap = compared(mixed_records, trained)
     assert overlap.is_estimate and 0 < overlap.normalised < overlap.rows
     assert compared(held_out_records, trained).normalised == 0
-    with pytest.raises(InputError, match="all 696 records"):
+    with pytest.raises(InputError, match="696 of 696 records"):
         compared(tiny_records, trained)
-
-
-def test_another_token_is_another_text(tiny_records):
-    features = read_features(RecordFiles(tiny_records), np.arange(4), True)
-    before = digest_features({key: values.copy() for key, values in features.items()})
-    features["input_ids"][:, 2] += 1
-    features["masked_lm_weights"][:] = 0
-    assert (digest_features(features) != before).all()
