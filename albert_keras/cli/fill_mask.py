@@ -27,14 +27,11 @@ def fill_mask(model: Path, texts: Texts = None, top_k: int = 5):
       texts: Text with at least one [MASK]; without TEXT, the lines of stdin.
       top_k: Candidates per [MASK].
     """
-    batches = text_batches(texts)
-    predictor = _predictor(model)
 
-    def answers():
-        for several in batches:
-            yield from predictor.fill_mask(several, top_k)
+    def fill(predictor, several):
+        return predictor.fill_mask(several, top_k)
 
-    return _streamed(answers(), describe_filled, texts)
+    return _answered(model, texts, fill, describe_filled)
 
 
 @command()
@@ -49,31 +46,25 @@ def sentence_order(model: Path, then: Annotated[str, Option()], texts: Texts = N
       then: Text that may follow TEXT.
       texts: Text; without TEXT, the lines of stdin.
     """
-    batches = text_batches(texts)
-    predictor = _predictor(model)
 
-    def answers():
-        for several in batches:
-            yield from predictor.sentence_order(several, [then] * len(several))
+    def order(predictor, several):
+        return predictor.sentence_order(several, [then] * len(several))
 
-    return _streamed(answers(), _describe_order, texts)
+    return _answered(model, texts, order, _describe_order)
 
 
-def _predictor(model):
-    place = detect(model, ("run", "export"), WANTED_EXPORT, Mistake.NO_EXPORT)
-    from albert_keras.serving.predictor import Predictor
-
-    return Predictor(place)
-
-
-def _streamed(answers, describe, texts):
+def _answered(model, texts, answer, describe):
     """Returns the Output of answers, of which those to lines of stdin are printed as they come.
 
     The JSON of texts is a list; that of lines is a line for each.
     """
+    batches = text_batches(texts)  # before TensorFlow is imported
+    place = detect(model, ("run", "export"), WANTED_EXPORT, Mistake.NO_EXPORT)
+    from albert_keras.serving.predictor import Predictor
     from albert_keras.tasks.predict import noting_truncation
 
-    answers = noting_truncation(answers)
+    predictor = Predictor(place)
+    answers = noting_truncation(one for several in batches for one in answer(predictor, several))
     if texts:
         answers = list(answers)
     # Of an iterator only one of the two is consumed.
