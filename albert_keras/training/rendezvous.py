@@ -11,6 +11,7 @@ import hashlib
 import logging
 import socket
 import time
+from collections.abc import Callable, Iterator
 
 from albert_keras.training.cluster import Workers
 from data_pipeline.errors import InputError
@@ -32,79 +33,79 @@ def meet(workers: Workers, timeout: float = 600):
     """
     if len(workers.addresses) == 1:
         return
-    deadline = _Deadline(timeout)
     if workers.index == 0:
-        _receive(workers, deadline)
+        _receive(workers, timeout)
     else:
-        _call(workers, deadline)
+        _call(workers, timeout)
     logger.info("all %d workers are connected", len(workers.addresses))
 
 
-class _Deadline:
-    def __init__(self, seconds):
-        self._seconds = seconds
-        self._started = time.monotonic()
-        self._logged = None
-
-    def wait_for(self, missing, reason=""):
-        """Logs regularly who is missing, and raises InputError after the deadline."""
-        now = time.monotonic()
-        if now > self._started + self._seconds:
-            raise InputError(
-                f"Workers of `TF_CONFIG` did not connect within {format_duration(self._seconds)}: "
-                f"{', '.join(missing)}{reason}. Start the same command on each, with its own "
-                "`index`, and make sure that the addresses can be reached."
-            )
-        if self._logged is None or now > self._logged + _SECONDS_BETWEEN_LINES:
-            self._logged = now
-            logger.info("waiting for worker %s%s", ", ".join(missing), reason)
+def _attempts(timeout: float, missing: Callable[[], str]) -> Iterator[None]:
+    """Yields for each attempt, logs regularly who is missing, and raises InputError at the end."""
+    started, logged = time.monotonic(), None
+    while (now := time.monotonic()) < started + timeout:
+        if logged is None or now > logged + _SECONDS_BETWEEN_LINES:
+            logged = now
+            logger.info("waiting for worker %s", missing())
+        yield
+    raise InputError(
+        f"Workers of `TF_CONFIG` did not connect within {format_duration(timeout)}: {missing()}. "
+        "Start the same command on each, with its own `index`, and make sure that the addresses "
+        "can be reached."
+    )
 
 
-def _receive(workers, deadline):
+def _receive(workers, timeout):
     """On the first worker: accepts connections until there is one of each, then lets all go."""
     others = range(1, len(workers.addresses))
     greetings = {_greeting(workers._replace(index=index)): index for index in others}
     present: dict[int, socket.socket] = {}
+    port, listener, reason = int(workers.addresses[0].rpartition(":")[2]), None, ""
+
+    def missing():
+        names = [f"{one} ({workers.addresses[one]})" for one in others if one not in present]
+        return ", ".join(names) + reason
+
     with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(_listen(workers, deadline))
-        listener.settimeout(_PAUSE)
-        while len(present) < len(greetings):
-            deadline.wait_for(
-                [f"{i} ({workers.addresses[i]})" for i in greetings.values() if i not in present]
-            )
+        for _ in _attempts(timeout, missing):
             try:
+                if listener is None:
+                    listener = stack.enter_context(socket.create_server(("", port)))
+                    listener.settimeout(_PAUSE)
+                    reason = ""
                 call = stack.enter_context(listener.accept()[0])
+                call.settimeout(5)
+                line = call.recv(_LINE)
             except TimeoutError:
                 continue
-            call.settimeout(5)
-            line = _read_line(call)
+            except OSError as error:  # the port is still that of a process that ends
+                reason = f" ({error})"
+                time.sleep(_PAUSE)
+                continue
             if line in greetings:  # a worker that was started again replaces the earlier one
                 present[greetings[line]] = call
             elif line.startswith(_GREETING):
                 _send(call, _OTHERS)
+            if len(present) == len(greetings):
+                break
         for call in present.values():
             _send(call, _GO)
         # They close first: a port cannot be reused at once by the side that closed.
         for call in present.values():
-            _read_line(call)
+            with contextlib.suppress(OSError):
+                call.recv(_LINE)
 
 
-def _call(workers, deadline):
+def _call(workers, timeout):
     """On the other workers: connects until the first one answers that all are connected."""
     host, _, port = workers.addresses[0].rpartition(":")
-    reason = ""
-    while True:
-        deadline.wait_for([f"0 ({workers.addresses[0]})"], reason)
+    for _ in _attempts(timeout, lambda: f"0 ({workers.addresses[0]})"):
         answer = b""
-        try:
+        with contextlib.suppress(OSError):
             with socket.create_connection((host.strip("[]"), int(port)), timeout=5) as call:
-                reason = ""
                 call.sendall(_greeting(workers))
-                call.settimeout(_PAUSE)
-                while not (answer := _read_line(call, patient=True)):
-                    deadline.wait_for(["0 to report that all are connected"])
-        except OSError as error:
-            reason = f" ({error})"
+                call.settimeout(timeout)  # the first worker waits so long for the others
+                answer = call.recv(_LINE)
         if answer == _GO:
             return
         if answer == _OTHERS:
@@ -115,29 +116,9 @@ def _call(workers, deadline):
         time.sleep(_PAUSE)
 
 
-def _listen(workers, deadline):
-    port = int(workers.addresses[0].rpartition(":")[2])
-    while True:
-        try:
-            return socket.create_server(("", port))
-        except OSError as error:
-            deadline.wait_for([f"0 to get port {port}"], f" ({error})")
-            time.sleep(_PAUSE)
-
-
 def _greeting(workers):
     names = hashlib.sha256("\n".join(workers.addresses).encode()).hexdigest()[:16]
     return _GREETING + f"{workers.index} of {names}\n".encode()
-
-
-def _read_line(call, patient=False):
-    """Reads a line; with `patient` b"" if there is none yet; a line end if the peer has closed."""
-    try:
-        return call.recv(_LINE) or b"\n"
-    except TimeoutError:
-        return b"" if patient else b"\n"
-    except OSError:
-        return b"\n"
 
 
 def _send(call, line):
