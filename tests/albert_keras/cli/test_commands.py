@@ -4,7 +4,6 @@ import errno
 import logging
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -12,24 +11,8 @@ import sys
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.cli.export import _variant_lines
 from albert_keras.cli.output import report_error
-from albert_keras.serving.publish import AccuracyLoss, ExportResult
 from albert_keras.training.errors import TrainingStopped
-
-
-def test_an_export_reports_the_loss_of_its_variants(tmp_path):
-    loss = AccuracyLoss(256, 0.992, 0.0021, 0.0511)
-    losses = {"bfloat16": loss, "lite int8": loss._replace(agreement=0.5)}
-    sizes = 10**7, "bfloat16", 6_100_000, {"int8": 3_300_000}
-    files = tmp_path / "1.keras", ("encode",), {}, None
-    assert list(_variant_lines(ExportResult(tmp_path / "1", 1, 12, *sizes, losses, *files))) == [
-        "bfloat16: 6.1 MB, same answer as float32 for 99.2 %, outputs differ by 0.0021 on average "
-        "and 0.051 at most",
-        "lite int8: 3.3 MB, same answer as float32 for 50.0 %, outputs differ by 0.0021 on average "
-        "and 0.051 at most",
-        "measured on 256 texts",
-    ]
 
 
 @pytest.mark.parametrize("kind", [RuntimeError, EOFError])
@@ -77,24 +60,6 @@ def test_names_of_files_are_utf_8_in_any_locale(tmp_path):
         [*command, "--log-format", "json"], env=os.environ | ascii_only, capture_output=True
     )
     assert done.returncode == 2 and b"b\\u00fccher" in done.stderr
-
-
-def test_a_limit_of_the_size_of_files_is_one_line_with_the_file(tmp_path):
-    (tmp_path / "corpus.txt").write_text("The cat sat on the mat. " * 20)
-    command = [sys.executable, "-m", "albert_keras", "vocab", "--size", "99"]
-    command += ["--corpus", "corpus.txt", "--out", "vocabulary"]
-    limit = 1024, 1024
-    done = subprocess.run(
-        command,
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limit),
-        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1"},  # which would be cut in silence
-    )
-    [line, _] = [line for line in done.stderr.splitlines() if not line.startswith("... ")]
-    assert re.match("error: The size of a file is limited .*: `/.+` could not be written", line)
-    assert "ulimit -f" in line and not (tmp_path / "vocabulary").exists()
 
 
 def test_version(capsys):

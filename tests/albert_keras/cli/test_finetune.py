@@ -10,13 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.cli.evaluate import describe_task
 from albert_keras.cli.finetune import question_of
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.evaluate import TaskEvaluation
 from albert_keras.tasks.finetuned import open_finetuned
-from albert_keras.tasks.metrics import Interval
-from albert_keras.tasks.results import Verdict
 from albert_keras.tasks.task_config import TaskConfig
 
 
@@ -118,27 +114,6 @@ def test_a_run_cannot_contain_a_run_of_another_kind(tuned, command, tiny_records
         assert main([*command, "training.peak_tflops=1", "--out", out]) == 2
         assert f"`{out}` is not empty, and nothing is ever overwritten" in capfd.readouterr().err
     assert sorted(tuned.path.parent.rglob("*")) == before
-
-
-def test_scores_of_questions_are_in_percent_and_counts_are_whole():
-    scores = {"f1": 51.25, "exact": 50.0, "total": 1424, "HasAns_total": 1404, "NoAns_f1": 100.0}
-    of = ("run",), "squad2", "dev.json", "f1", 1424, scores, Interval(48.5, 54), {"f1": 50.07}
-    evaluation = TaskEvaluation(
-        *of, "all 1424 answers are no answer", {"null_threshold": -1.5}, False
-    )
-    assert describe_task(evaluation) == [
-        "squad2, dev.json: 1,424 examples",
-        "                            f1  95 % interval  difference of the model",
-        "  this model              51.2   [48.5, 54.0]",
-        "  always the same answer  50.1                                    +1.2",
-        "  also exact 50.0, HasAns_total 1,404, NoAns_f1 100.0",
-        "  tuned in training: null_threshold -1.5",
-        "warning: all 1424 answers are no answer",
-    ]
-    here = describe_task(evaluation._replace(is_tuned_here=True))
-    assert here[5] == "  tuned on the same examples: null_threshold -1.5"
-    judged = evaluation._replace(verdict=Verdict(False, "as said"))
-    assert describe_task(judged)[-1] == "as said"
 
 
 @pytest.mark.parametrize(

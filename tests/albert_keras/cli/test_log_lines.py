@@ -3,7 +3,6 @@
 import io
 import json
 import logging
-import os
 import re
 import sys
 import time
@@ -111,14 +110,3 @@ def test_a_terminal_is_recognized(monkeypatch):
         output.start()
         assert type(output._progress) is kind
         output.finish()
-
-
-def test_a_log_has_no_bars_of_downloads(monkeypatch):
-    name = "HF_HUB_DISABLE_PROGRESS_BARS"
-    monkeypatch.setenv(name, "0")
-    output.start(log_format="json")
-    assert os.environ[name] == "0"  # as the user set it
-    monkeypatch.delenv(name)
-    output.start(log_format="json")
-    assert os.environ[name] == "1"
-    output.finish()

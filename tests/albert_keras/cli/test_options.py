@@ -16,7 +16,7 @@ from albert_keras.distillation.config import DistillationConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.settings import Settings, options_of
+from data_pipeline.settings import options_of
 from tests.repository import PACKAGES
 
 CONFIGS = {
@@ -106,22 +106,6 @@ def test_every_setting_with_an_option_is_accepted_and_shown_with_its_default(pat
             )
 
 
-def sections_of(config):
-    yield config
-    for field in config.model_fields.values():
-        if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
-            yield from sections_of(field.annotation)
-
-
-def test_every_setting_is_described_by_a_sentence():
-    for section in {one for config in CONFIGS.values() for one in sections_of(config)}:
-        for name, field in section.model_fields.items():
-            is_section = isinstance(field.annotation, type) and issubclass(
-                field.annotation, Settings
-            )
-            assert is_section or (field.description or "").endswith("."), (section, name)
-
-
 @pytest.mark.parametrize("path, function", LIBRARY.items())
 def test_the_defaults_are_those_of_the_library(path, function):
     module, _, name = function.partition(":")
@@ -160,15 +144,6 @@ def test_only_given_options_reach_the_configuration(monkeypatch, tmp_path, tiny_
     assert settings.training.model_fields_set == {"recompute", "batch_size", "accumulation_steps"}
     assert (settings.training.recompute, settings.training.batch_size) == (False, 8)
     assert settings.optimizer.lr == 1e-3 and settings.model == {"size": "albert-mini"}
-
-
-def test_names_that_look_equal_are_shown_with_escapes(tmp_path, capsys):
-    table = tmp_path / "mail.csv"
-    table.write_text("body,the\u00a0task\nword,a\n", encoding="utf-8")
-    words = ["finetune", "--from", "albert-mini-en", "--task", "classification", "--text", "body"]
-    words += ["--label", "the task", "--train", str(table), "--out", str(tmp_path / "out")]
-    assert main(words) == 2
-    assert "Did you mean 'the\\xa0task'?" in capsys.readouterr().err
 
 
 def texts_of(path):

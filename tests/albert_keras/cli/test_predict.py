@@ -11,10 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.cli.predict import describe_answer
-from albert_keras.models.answers import ClassAnswer, ScoreAnswer, SpanAnswer, TagAnswer
 from albert_keras.serving.predictor import Candidate, FilledMask, SentenceOrder
-from albert_keras.tasks.examples import QuestionExample, TaggedExample, TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from tests.albert_keras.serving.small_exports import make_model, write_export, write_run
@@ -182,24 +179,3 @@ def test_a_line_is_answered_before_the_next_one_arrives(places, monkeypatch):
 
 def test_a_split_is_answered(ask):
     assert ask("--split", "dev").count("|") > 0
-
-
-SHOWN = [
-    (TextExample("0", "a\nb", None), ClassAnswer("0", "no", 0.75, {}), "no  75.0 %  a b"),
-    (TextExample("0", "a", "b"), ScoreAnswer("0", 2.5), "  2.500  a | b"),
-    (
-        TaggedExample("0", ("Ada", "slept")),
-        TagAnswer("0", ("Ada", "slept"), ("B-PER", "O"), (0.9, 0.9)),
-        "Ada/B-PER slept",
-    ),
-    (
-        QuestionExample("0", "Who?", "It slept."),
-        SpanAnswer("0", "", 0.25, None, None, 1.0, []),
-        "(no answer)  25.0 %  Who?",
-    ),
-]
-
-
-@pytest.mark.parametrize("example, answer, line", SHOWN)
-def test_an_answer_is_a_line(example, answer, line):
-    assert describe_answer(example, answer) == line

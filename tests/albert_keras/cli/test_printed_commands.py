@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from albert_keras.cli import app, convert, export, pretrain, vocab
+from albert_keras.cli import app, pretrain
 from albert_keras.cli.data import build
 from data_pipeline.config import PretrainingDataConfig
 
@@ -33,20 +33,6 @@ def test_after_a_training(typer_main):
     assert exported[3] == str(RUN) and exported[-1] == "saved_models/gr-e-1"
 
 
-def test_after_an_export(typer_main):
-    sizes = {
-        "num_bytes": 1,
-        "losses": {},
-        "largest_difference": None,
-        "keras_file": "model-1.keras",
-    }
-    sizes |= {"fingerprint": {"saved_model_checksum": "0"}, "signatures": ("serving_default",)}
-    result = SimpleNamespace(path=RUN / "1", version=1, step=3, **sizes)
-    ours, other = commands_in(export._lines(result))
-    typer_main(ours)
-    assert ours[1:] == ["serve", str(RUN)] and other[0] == "tensorflow_model_server"
-
-
 def test_after_a_build(typer_main):
     counts = {"documents": 1, "predictions": 2, "label_1": 1, "instances": 2}
     counts |= {"real_positions": 1, "positions": 2, "single_sentences_skipped": 0}
@@ -56,16 +42,6 @@ def test_after_a_build(typer_main):
         typer_main(words)
         assert words[words.index("--data") + 1] == "my/records 1"
     assert words[1] == "evaluate"
-
-
-def test_after_a_vocabulary_and_a_conversion(typer_main, tmp_path):
-    corpus = tmp_path / "größere texte.txt"
-    corpus.write_text("The old ferry left the harbour before sunrise.\n")
-    typer_main(shlex.split(vocab._build_command(SimpleNamespace(path=RUN), [str(corpus)], "auto")))
-    typer_main(shlex.split(convert._NEXT["albert-keras"](RUN)))
-    python = shlex.split(convert._NEXT["hugging-face"](Path("it's mine")))
-    assert python[:2] == ["python", "-c"]
-    compile(python[2], "-c", "exec")
 
 
 @pytest.fixture

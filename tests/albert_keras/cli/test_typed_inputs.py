@@ -1,7 +1,6 @@
 """Lines of stdin are read as they arrive."""
 
 import io
-import os
 import sys
 
 import pytest
@@ -14,20 +13,6 @@ from data_pipeline.errors import InputError
 
 def give(monkeypatch, data):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
-
-
-def test_lines_are_yielded_before_the_next_ones_arrive(monkeypatch):
-    read_end, write_end = os.pipe()
-    with os.fdopen(read_end) as stdin, os.fdopen(write_end, "wb", buffering=0) as sender:
-        monkeypatch.setattr(sys, "stdin", stdin)
-        sender.write(b"a\nb\nc")
-        lines = arriving_lines()  # waits for the first one
-        assert next(lines) == [(1, b"a"), (2, b"b")]
-        sender.write(b"d\n")
-        assert next(lines) == [(3, b"cd")]
-        sender.write(b"e")
-        sender.close()
-        assert next(lines) == [(4, b"e")] and next(lines, None) is None
 
 
 @pytest.mark.parametrize("data", [b"", b"\n \n", b" "])

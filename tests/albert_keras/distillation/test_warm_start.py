@@ -64,17 +64,6 @@ def test_shared_layers_are_those_of_the_first_depth_that_runs_them(teacher, shar
     assert not report.new
 
 
-def test_a_shared_teacher_gives_all_layers_the_same_weights():
-    shared = AlbertForPretraining(TEACHER.replace(sharing="all"), dtype="float32")
-    student = AlbertForPretraining(TEACHER, seed=3, dtype="float32")
-    start_warm(opened(shared), student)
-    found = values_of(student)
-    for depth in range(4):
-        np.testing.assert_array_equal(
-            found[QUERY.format(depth)], values_of(shared)[QUERY.format(0)]
-        )
-
-
 def test_positions_are_those_that_both_have(teacher):
     name = "bert/embeddings/position_embeddings"
     theirs = values_of(teacher)[name]

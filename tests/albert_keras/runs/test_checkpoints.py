@@ -10,16 +10,14 @@ import subprocess
 import sys
 import time
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_keras import AlbertConfig, AlbertForPretraining
 from albert_keras.keras_versions import name_of
-from albert_keras.optimization.lamb import AdamW
 from albert_keras.runs.checkpoints import CheckpointFolder
-from albert_keras.runs.tensors import CheckpointTensors, training_variables, weight_names
+from albert_keras.runs.tensors import CheckpointTensors, weight_names
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import SMALL
 
@@ -103,19 +101,6 @@ def test_weights_come_back_bit_for_bit(tmp_path):
     for before, after in zip(model.weights, other.weights, strict=True):
         assert name_of(before) == name_of(after)
         np.testing.assert_array_equal(before, after)
-
-
-def test_variables_that_are_not_trained_have_no_moments():
-    model = keras.Sequential([keras.layers.Dense(2, name="a"), keras.layers.BatchNormalization()])
-    model.build([None, 2])
-    optimizer = AdamW()
-    optimizer.build(model.trainable_variables)
-    names = training_variables(model, optimizer)
-    # Full names begin with the name of the model in Keras 3.
-    names = {name.removeprefix(f"{model.name}/") for name in names}
-    assert "a/kernel/adam_v" in names and "batch_normalization/gamma/adam_m" in names
-    assert "batch_normalization/moving_mean" in names
-    assert "batch_normalization/moving_mean/adam_m" not in names
 
 
 @pytest.mark.parametrize("best", [3, 9])

@@ -21,7 +21,6 @@ from albert_keras.training.cluster import (
     means_lost_worker,
     noticing_lost_workers,
     read_workers,
-    restart,
 )
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.rendezvous import meet
@@ -233,11 +232,3 @@ def test_a_lost_worker_is_told_from_other_errors(kind, message, lost):
         raise error
     with pytest.raises(kind), noticing_lost_workers(has_others=False):
         raise error
-
-
-def test_restart_gives_the_same_arguments(monkeypatch):
-    calls = []
-    monkeypatch.setattr(os, "execv", lambda *args: calls.append(args))
-    monkeypatch.setattr(sys, "orig_argv", ["python", "-m", "albert_keras", "pretrain"])
-    restart()
-    assert calls == [(sys.executable, [sys.executable, "-m", "albert_keras", "pretrain"])]

@@ -81,15 +81,6 @@ class Model:
     stop_training = False
 
 
-def test_an_epoch_before_the_first_report_has_losses_too():
-    seen = Epochs()
-    callbacks = RunCallbacks(Progress(0, 9), [], [seen], [], 2)
-    callbacks.set_model(Model())
-    callbacks.on_epoch_begin(0)
-    callbacks.on_train_batch_end(1, {"loss": 3.0, "tokens": 5})
-    assert seen.ended == [(0, {"loss"})]
-
-
 def test_early_stopping_ends_the_run_that_is_saved():
     stopping = keras.callbacks.EarlyStopping("val_loss", patience=1)
     progress = Progress(0, 9)

@@ -1,18 +1,14 @@
 """Checkpoints are saved when they should be, and signals and divergence lose no step."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
 
-import keras
-import numpy as np
 import pytest
-import tensorflow as tf
 
-from albert_keras.training.run_callbacks import Progress, RunCallbacks
-from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
+from albert_keras.training.run_callbacks import Progress
+from albert_keras.training.saving import SaveCheckpoints
 
 SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
@@ -54,22 +50,6 @@ def test_saved_where_a_multiple_is_reached_or_passed_and_at_the_end(
     assert checkpoints.stopped_by is None and not checkpoints.progress.is_stopping
 
 
-def test_fit_gives_the_last_step_of_an_execution():
-    """By which the steps are counted; handlers are handed back when `fit` fails."""
-    model = keras.Sequential([keras.layers.Dense(1, use_bias=False)])
-    model.compile("sgd", "mse", steps_per_execution=4)
-    data = tf.data.Dataset.from_tensors((np.ones([2, 3]), np.ones([2, 1]))).repeat()
-    before, saved = [signal.getsignal(number) for number in SIGNALS], []
-    progress = Progress(0, 12)
-    checkpoints = SaveCheckpoints(saved.append, 5, progress)
-    callbacks = RunCallbacks(progress, [], [], [checkpoints], 100)
-    with pytest.raises(ZeroDivisionError), checkpoints:
-        model.fit(data, steps_per_epoch=12, callbacks=[callbacks], verbose=0, shuffle=False)
-        assert saved == [8, 12]
-        raise ZeroDivisionError
-    assert [signal.getsignal(number) for number in SIGNALS] == before
-
-
 # Ending early.
 
 
@@ -80,37 +60,6 @@ def test_a_signal_finishes_the_step_saves_and_stops(number, caplog):
         run(checkpoints, 9, before=lambda step: step == 4 and os.kill(os.getpid(), number))
     assert saved == [4] and checkpoints.stopped_by == number and checkpoints.progress.is_stopping
     assert "Stopping after this step and saving" in caplog.text
-
-
-@pytest.mark.parametrize("together, executions", [(1, 8), (4, 2)])
-def test_workers_agree_once_per_execution_and_stop_for_another(together, executions, caplog):
-    saved, wishes = [], []
-
-    def agree(wish):
-        wishes.append(wish)
-        return len(wishes) == executions
-
-    checkpoints = SaveCheckpoints(saved.append, 100, Progress(0, 99), agree=agree)
-    run(checkpoints, 99, together)
-    assert wishes == [False] * executions
-    assert saved == [8] and checkpoints.progress.is_stopping and checkpoints.stopped_by is None
-    assert "another worker requested to stop at step 8" in caplog.text
-
-
-def test_ten_skipped_updates_in_a_row_end_the_run_and_name_their_records(tmp_path):
-    saved = []
-    progress = Progress(5, 99)
-    saving = SaveCheckpoints(saved.append, 100, progress)
-    diverged = StopWhenDiverged(tmp_path, progress, lambda step: np.r_[step, step + 1], 2, True)
-    skipped = [3, 4, 0, *range(1, 11)]  # two before this process; good again after the third step
-
-    def skip(step):
-        diverged.on_train_batch_end(step - 1, {"skipped_in_row": skipped[step - 1]})
-
-    run(saving, len(skipped), before=skip)
-    assert saved == [18] and progress.is_stopping and diverged.numbers == [17, 18]
-    batches = json.loads((tmp_path / "diverged.json").read_text())
-    assert [batch["step"] for batch in batches] == list(range(9, 19))
 
 
 # The second signal.

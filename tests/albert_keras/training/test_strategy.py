@@ -86,27 +86,6 @@ def test_a_tpu_that_is_not_there_or_does_not_start_is_an_error_and_not_a_run_on_
         build_strategy("auto")
 
 
-def test_a_tpu_is_initialised_before_its_strategy_is_made(monkeypatch):
-    calls = []
-
-    def noted(name):
-        return lambda *args, **kwargs: calls.append((name, args, kwargs)) or name
-
-    resolver = "tensorflow.distribute.cluster_resolver.TPUClusterResolver"
-    monkeypatch.setattr(f"{resolver}", noted("resolver"))
-    monkeypatch.setattr(tf.config, "experimental_connect_to_cluster", noted("connect"))
-    monkeypatch.setattr(tf.tpu.experimental, "initialize_tpu_system", noted("initialize"))
-    monkeypatch.setattr(tf.distribute, "TPUStrategy", noted("strategy"))
-    monkeypatch.setenv("TPU_NAME", "local")
-    assert build_strategy("tpu") == "strategy"
-    assert calls == [
-        ("resolver", (), {"tpu": "local"}),
-        ("connect", ("resolver",), {}),
-        ("initialize", ("resolver",), {}),
-        ("strategy", ("resolver",), {}),
-    ]
-
-
 @pytest.mark.parametrize(
     "flags, precision",
     [("amx_bf16", "mixed_bfloat16"), ("avx512_bf16", "mixed_bfloat16"), ("avx512f", "float32")],

@@ -2,17 +2,14 @@
 
 import itertools
 
-import keras
 import pytest
-import tensorflow as tf
 
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 from albert_keras.runs.log_file import read_log
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.run_callbacks import Progress, RunCallbacks
+from albert_keras.training.run_callbacks import Progress
 from albert_keras.training.stage_plan import StagePlan, stage_ends
 from albert_keras.training.time_budget import FollowBudget
-from tests.keras_line import any_sgd
 
 
 def steady(step):
@@ -132,19 +129,6 @@ def test_a_spent_budget_is_over_until_it_is_enlarged():
 def test_a_budget_shorter_than_the_warmup_says_so(caplog):
     assert Simulation(10, warmup_steps=500).run()[0] <= 10
     assert caplog.text.count("within the warm-up of 500 steps") == 1
-
-
-def test_fit_ends_when_the_time_is_over():
-    schedule = WarmupPolynomialDecay(0.1, num_steps=1000, adjustable=True)
-    model = keras.Sequential([keras.layers.Dense(1)])
-    model.compile(any_sgd(schedule), "mse")
-    data = tf.data.Dataset.from_tensors((tf.ones((4, 2)), tf.ones((4, 1)))).repeat()
-    progress = Progress(0, 1000)
-    follow = FollowBudget(50, schedule, progress, clock=itertools.count(step=0.25).__next__)
-    callbacks = RunCallbacks(progress, [], [], [follow], 10**9)
-    model.fit(data, steps_per_epoch=10**9, callbacks=[callbacks], verbose=0, shuffle=False)
-    assert int(model.optimizer.iterations) == progress.step == progress.last_step < 200
-    assert float(schedule(progress.step)) == 0
 
 
 def staged(first_step=0):
