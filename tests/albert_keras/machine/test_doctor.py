@@ -44,12 +44,9 @@ def smi(tmp_path):
     return judge
 
 
-def test_without_a_driver_everything_runs_on_the_cpu(tmp_path):
+def test_a_machine_without_a_driver_and_one_whose_driver_does_not_work(smi, tmp_path):
     found = gpu_finding(0, str(tmp_path / "no-nvidia-smi"))
     assert found.state == OK and "on the CPU" in found.text
-
-
-def test_a_driver_that_does_not_work_is_quoted(smi):
     answer = "Failed to initialize NVML: Driver/library version mismatch"
     found = smi(answer, code=9)
     assert found.state == FAULT and answer in found.text and "restart" in found.fix
@@ -79,9 +76,7 @@ def test_xla_needs_its_assembler_on_a_gpu(monkeypatch, tmp_path):
     [
         (DEFAULT, "2.15.0", "2.15.0", None),
         (NEWER, "2.21.0", "3.15.1", None),
-        (DEFAULT, "2.15.1", "3.3.3", "pip install 'keras==2.15.*'"),
         (NEWER, "2.21.0", "2.15.0", "pip install 'keras==3.*'"),
-        (DEFAULT, "2.16.1", "2.15.0", "pip install 'tensorflow==2.15.*'"),
         (DEFAULT, None, "2.15.0", "pip install 'tensorflow==2.15.*'"),
     ],
 )

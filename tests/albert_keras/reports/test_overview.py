@@ -55,12 +55,6 @@ def test_the_command_prints_a_table(folder, capsys):
     assert capsys.readouterr().out.startswith("0 runs in ")
 
 
-def test_a_summary_of_a_run_that_has_not_reported_yet(folder):
-    (folder / "a" / "log.jsonl").unlink()
-    seen = summarize(read_run(folder / "a"))
-    assert (seen.kind, seen.step, seen.score, seen.seconds) == ("pretraining", 0, None, 0)
-
-
 def test_a_run_with_a_time_budget_has_no_number_of_steps(folder, capsys):
     path = folder / "a"
     record = json.loads((path / "run.json").read_text())

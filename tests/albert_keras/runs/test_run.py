@@ -5,7 +5,6 @@ import re
 import shutil
 import sys
 
-import numpy as np
 import pytest
 
 from albert_keras.runs.run import Run
@@ -138,14 +137,6 @@ def test_what_is_allowed_changes_and_is_remembered(begin, half):
     assert again.overridden == () and again.record == record
 
 
-def test_each_change_is_dated_by_the_newest_checkpoint(begin):
-    begin().checkpoints.save(5, {"weight": np.zeros(2)})
-    begin(["config.training.seed"], seed=7).checkpoints.save(12, {"weight": np.ones(2)})
-    run = begin(["config.training.seed"], seed=8)
-    assert [entry["at_step"] for entry in run.record["changes"]] == [5, 12]
-    assert run.record["changes"][1]["changes"] == {"config.training.seed": [7, 8]}
-
-
 def test_an_unknown_override_is_refused(begin, tmp_path):
     for key, hint in (
         ("config.training.sede", "Did you mean `config.training.seed`?"),
@@ -167,20 +158,6 @@ def test_what_computes_nothing_else_may_change_and_takes_effect(begin):
     assert run.checkpoints.keep == run.record["config"]["training"]["keep_checkpoints"]
     changed = read(run)["changes"][-1]["changes"]
     assert {f"config.training.{key}" for key in free} == changed.keys()
-
-
-def test_other_versions_are_noted_and_not_refused(begin):
-    edit(begin(), lambda record: record["versions"].update(numpy="0.1"))
-    run = begin()
-    assert run.record["changes"][-1]["changes"]["versions.numpy"][0] == "0.1"
-    assert run.record["versions"]["numpy"] != "0.1"
-
-
-@pytest.mark.parametrize("settings", [[{}, {"position_offset": 2}], [{"position_offset": 2}, {}]])
-def test_a_setting_that_is_stored_only_if_changed_is_compared(begin, settings):
-    begin(model=settings[0])
-    with pytest.raises(InputError, match="albert_config.position_offset: was "):
-        begin(model=settings[1])
 
 
 def test_an_allowed_shape_is_written_to_its_file(begin):
