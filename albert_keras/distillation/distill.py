@@ -12,7 +12,6 @@ from albert_keras.distillation.teaching import Teaching
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.training.pretrain import PretrainingResult, pretrain
 from albert_keras.training.stages import stages_of
-from albert_keras.training.strategy import build_strategy
 from data_pipeline.records.record_files import RecordFiles
 
 
@@ -56,12 +55,10 @@ def distill(
         distill("runs/bert", "records/", "runs/student", size="distilbert-mini", steps=2000)
     """
     config = (config or DistillationConfig()).with_flags(**flags)
-    # First, as the teacher runs TensorFlow.
-    strategy = build_strategy(config.training.strategy, is_training=True)
     records = RecordFiles.of(data)
     student = config.albert_config(records.info.vocab_size)
     opened = open_weights(teacher, teacher_step, albert_config, tokenizer)
-    teaching = Teaching(opened, config, student, strategy)
+    teaching = Teaching(opened, config, student)
     shape = opened.albert_config
     for stage in stages_of(config, records, student):
         stage.records.check_for(

@@ -26,8 +26,6 @@ class Teaching(Start):
         teacher: OpenedModel. A trained model with a masked-LM head.
         config: DistillationConfig.
         student: AlbertConfig.
-        strategy: tf.distribute.Strategy. What the student is trained under; it must be built before
-            the teacher is opened.
 
     Attributes:
         trained_positions: int. Positions of the student whose embeddings start from trained ones.
@@ -37,20 +35,14 @@ class Teaching(Start):
             settings do not fit together.
     """
 
-    def __init__(
-        self,
-        teacher: OpenedModel,
-        config: DistillationConfig,
-        student: AlbertConfig,
-        strategy: tf.distribute.Strategy,
-    ):
+    def __init__(self, teacher: OpenedModel, config: DistillationConfig, student: AlbertConfig):
         if "masked_lm" not in teacher.heads:
             raise InputError(
                 f"The teacher `{teacher}` must be a pre-trained model with a masked-LM head, to "
                 f"teach on records. Received: heads {', '.join(teacher.heads) or 'none'}."
             )
-        self.weights, self.strategy = teacher, strategy
-        self._settings, theirs = config.distillation, teacher.albert_config
+        self.weights, self._settings = teacher, config.distillation
+        theirs = teacher.albert_config
         if self._settings.cosine_weight and theirs.hidden_size != student.hidden_size:
             raise InputError(
                 "`distillation.cosine_weight` must be 0 unless student and teacher have the same "

@@ -114,7 +114,7 @@ def pretrain(
     config = start.configured(config)
     albert_config = config.albert_config(records.info.vocab_size)
     stages = stages_of(config, records, albert_config, held_out)
-    strategy = start.strategy or build_strategy(config.training.strategy, is_training=True)
+    strategy = build_strategy(config.training.strategy, is_training=True)
     lock = FolderLock(Path(out))  # the first worker takes it when it writes to the folder
     with lines_shown(verbose), noticing_lost_workers(num_workers(strategy) > 1), lock:
         _check_folder(out, strategy, lock)

@@ -1,7 +1,5 @@
 """How a pre-training begins: from random weights, or from trained ones, if they fit."""
 
-import tensorflow as tf
-
 from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.formats.loading import LoadReport
 from albert_keras.formats.opened_model import OpenedModel
@@ -23,14 +21,11 @@ class Start:
     """The beginning of a pre-training run from random weights; the base class of all others.
 
     Attributes:
-        strategy: tf.distribute.Strategy or None. What the run is trained under; None lets the
-            settings decide.
         weights: OpenedModel or None. The weights that the run starts from or learns from: their
             training records count as trained on.
         trained_positions: int. Positions whose embeddings were trained before.
     """
 
-    strategy: tf.distribute.Strategy | None = None
     weights: OpenedModel | None = None
     trained_positions = 0
 

@@ -1,7 +1,6 @@
 """A distillation is a pre-training run with a teacher."""
 
 import pytest
-import tensorflow as tf
 
 from albert_keras.distillation.distill import distill
 from albert_keras.distillation.teaching import Teaching
@@ -58,7 +57,7 @@ def test_a_student_of_another_size_starts_from_random_weights(tiny_run, distilla
     config = with_settings(distillation, cosine_weight=0.0, warm_start=False)
     config = config.replace(model=config.model | {"hidden_size": 16})
     student = config.albert_config(307)
-    teaching = Teaching(open_weights(tiny_run), config, student, tf.distribute.get_strategy())
+    teaching = Teaching(open_weights(tiny_run), config, student)
     assert teaching.trained_positions == 0
 
 
