@@ -14,7 +14,7 @@ from albert_keras import recipes
 from albert_keras.config import AlbertConfig
 from albert_keras.demo_corpus import demo_documents
 from albert_keras.formats.detection import versions
-from albert_keras.runs.curves import draw_curves
+from albert_keras.reports.page import write_report
 from albert_keras.runs.run_record import read_record
 from albert_keras.serving.predictor import FilledMask, Predictor, SentenceOrder
 from albert_keras.serving.publish import export
@@ -71,7 +71,7 @@ class DemoResult(NamedTuple):
     evaluation: Evaluation  # on held-out documents
     fillings: tuple[FilledMask, ...]
     order: SentenceOrder
-    curves: Path  # picture of loss and accuracies
+    report: Path  # page with scores and curves
     export: Path  # folder for `tensorflow_model_server`
     model: str  # the line that says what the model is
     weights_saved: int  # weights that the model would have more if its layers shared nothing
@@ -107,7 +107,7 @@ def demo(out: str | Path = "runs/demo", config: PretrainingConfig = TRAINING) ->
     result = pretrain(out / "records", out / "run", config)
     logger.info("5/7 evaluation on held-out documents")
     evaluation = evaluate(result.path, out / "records-heldout")
-    curves = draw_curves(result.path)
+    report = write_report(result.path)
     saved_model = out / "saved_models" / "demo"
     if not _exists("6/7 export", saved_model, bool(versions(saved_model))):
         export(result.path, saved_model)
@@ -120,7 +120,7 @@ def demo(out: str | Path = "runs/demo", config: PretrainingConfig = TRAINING) ->
         evaluation=evaluation,
         fillings=tuple(predictor.fill_mask(list(TEXTS_TO_FILL))),
         order=predictor.sentence_order([TEXTS_TO_ORDER[0]], [TEXTS_TO_ORDER[1]])[0],
-        curves=curves,
+        report=report,
         export=saved_model,
         model=model_line(shape),
         weights_saved=unshared.total - count_weights(shape).total,

@@ -63,7 +63,7 @@ def _last_screen(result):
     yield ""
     yield f"Files in {result.path}:"
     yield "    corpus/  tokenizer/  records/  records-heldout/  run/ (log.jsonl, checkpoints)"
-    yield f"    {result.curves}   curves of loss and accuracy"
+    yield f"    {result.report}   scores, curves of loss and accuracy, settings"
     yield f"    {result.export}   SavedModel for tensorflow_model_server"
     yield ""
     yield "Try next:"

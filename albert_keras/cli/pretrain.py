@@ -94,7 +94,7 @@ def lines_of(result):
         scores = f": loss {report['loss']:.3f}, masked-LM accuracy {accuracy}"
     return [
         f"step {result.step} after {result.seconds:.0f} s{scores}",
-        f"run: {path}   curves: {path}/curves.png   "
+        f"run: {path}   page: {shell('albert-keras', 'runs', 'report', path)}   "
         f"live: {shell('tensorboard', '--logdir', path / 'tensorboard')}",
         f"next: {export_command(path)}",
     ]

@@ -13,8 +13,8 @@ import jinja2
 from albert_keras.config import AlbertConfig
 from albert_keras.report import count_of
 from albert_keras.reports import tables
+from albert_keras.reports.curves import PANELS, curves_of, dev_panels
 from albert_keras.reports.overview import RunContent, RunSummary, read_run, summarize
-from albert_keras.runs.curves import PANELS, curves_of, dev_panels
 from albert_keras.runs.learned_context import context_verdict
 from albert_keras.runs.trained_data import RECORDS, Overlap
 from albert_keras.shape import model_line

@@ -8,7 +8,6 @@ trained_on/         digests of the training data, see `trained_data.py`
 log.jsonl           one line per report
 checkpoints/        see `checkpoints.py`
 tensorboard/        the log's numbers for TensorBoard
-curves.png          loss and accuracies over steps of a pre-training
 """
 
 import contextlib

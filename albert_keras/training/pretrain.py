@@ -11,7 +11,6 @@ import keras
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.optimization.config import AUTO_RULE
 from albert_keras.report import count_of, number_text
-from albert_keras.runs.curves import draw_curves
 from albert_keras.runs.log_file import read_log
 from albert_keras.runs.trained_data import RECORDS, check_overlap, save_digests
 from albert_keras.shape import model_line
@@ -139,13 +138,7 @@ def pretrain(
         if context.is_chief:
             save_digests(context.run.path, RECORDS, trained)
         _log_begin(context, config, albert_config, records, stages, staged)
-        try:
-            last_step = fit(
-                context, scores, max_steps, stages=staged, callbacks=callbacks, clock=clock
-            )
-        finally:
-            if context.is_chief and read_log(context.run.path):
-                draw_curves(context.run.path)
+        last_step = fit(context, scores, max_steps, staged, callbacks, clock)
         if scores is not None and context.is_chief:
             scores.judge(records)
         barrier(strategy)  # the first worker may still be writing

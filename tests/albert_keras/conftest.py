@@ -67,15 +67,6 @@ def unfinished_run(tiny_run, tmp_path):
     return run
 
 
-@pytest.fixture
-def without_curves(monkeypatch):
-    """Trainings do not draw their curves, which takes longer than their steps.
-
-    Runs that several tests share have theirs.
-    """
-    monkeypatch.setattr("albert_keras.training.pretrain.draw_curves", lambda run: None)
-
-
 @pytest.fixture(scope="session")
 def tiny_export(tiny_run, made_once):
     """Returns the folder of a name with one version."""

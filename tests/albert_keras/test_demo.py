@@ -15,7 +15,7 @@ from albert_keras.training.evaluate import Evaluation
 
 
 @pytest.fixture
-def short_demo(monkeypatch, tiny_training, without_curves):
+def short_demo(monkeypatch, tiny_training):
     """Makes the demo small: a part of the text, a few steps of a tiny model."""
     documents = list(itertools.islice(demo_documents(), 40))
     values = tiny_training.model_dump()
@@ -24,7 +24,7 @@ def short_demo(monkeypatch, tiny_training, without_curves):
     monkeypatch.setattr(module, "VOCAB_SIZE", 500)
     monkeypatch.setattr(module, "DATA", module.DATA.replace(copies=1, max_seq_length=32))
     monkeypatch.setattr(module, "HELDOUT_DATA", module.HELDOUT_DATA.replace(max_seq_length=32))
-    for name in ("evaluate", "draw_curves", "Predictor"):  # the second time as the first
+    for name in ("evaluate", "write_report", "Predictor"):  # the second time as the first
         monkeypatch.setattr(module, name, functools.cache(getattr(module, name)))
     monkeypatch.setattr(module.demo, "__defaults__", ("", type(tiny_training)(**values)))
 

@@ -7,11 +7,6 @@ from albert_keras.distillation.distill import distill
 from tests.albert_keras.tasks.conftest import end_at_once as end_at_once
 
 
-@pytest.fixture(autouse=True)
-def _short_distillations(without_curves):
-    """Leaves out what takes longer than their steps."""
-
-
 @pytest.fixture(scope="session")
 def distillation(tiny_training):
     """Returns settings for a student of one layer, trained as `tiny_run`, its teacher."""
@@ -23,8 +18,6 @@ def distillation(tiny_training):
 @pytest.fixture(scope="session")
 def tiny_student(tiny_run, tiny_records, distillation, made_once):
     """Returns the folder of a finished distillation; tests that change it copy it first."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("albert_keras.training.pretrain.draw_curves", lambda run: None)
-        return made_once(
-            "tiny-student", lambda folder: distill(tiny_run, tiny_records, folder, distillation)
-        )
+    return made_once(
+        "tiny-student", lambda folder: distill(tiny_run, tiny_records, folder, distillation)
+    )

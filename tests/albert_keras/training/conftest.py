@@ -7,11 +7,6 @@ from data_pipeline.building.build import build_records
 from data_pipeline.text.corpus import Document
 
 
-@pytest.fixture(autouse=True)
-def _short_trainings(without_curves):
-    """Leaves out what takes longer than their steps."""
-
-
 @pytest.fixture(scope="session")
 def hard_training(tiny_training):
     """Returns settings with everything that could go astray: dropout, parts, dynamic masks.
@@ -39,9 +34,7 @@ def train(tiny_records):
     """Returns a function that trains a run for several tests: (folder, settings, ...) -> folder."""
 
     def train(out, config, **others):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("albert_keras.training.pretrain.draw_curves", lambda run: None)
-            return pretrain(tiny_records, out, config, **others).path
+        return pretrain(tiny_records, out, config, **others).path
 
     return train
 

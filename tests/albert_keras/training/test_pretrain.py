@@ -28,7 +28,6 @@ def test_the_folder_of_a_run_explains_itself(tiny_run):
     assert names == {
         "albert_config.json",
         "checkpoints",
-        "curves.png",
         "log.jsonl",
         "run.json",
         "tensorboard",

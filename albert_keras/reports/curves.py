@@ -4,7 +4,7 @@ import itertools
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.report import BLUE, GREEN, ORANGE, RED, log_ticks, new_figure, save_figure, tidy
+from albert_keras.report import BLUE, GREEN, ORANGE, RED, log_ticks, new_figure, tidy
 from albert_keras.runs.log_file import read_evaluations, read_log
 
 #: Logs with fewer lines get a marker for each line, so that a single one is seen.
@@ -97,11 +97,6 @@ def dev_panels(evaluations: list[tuple[int, dict]]) -> tuple[Panel, ...]:
         gradients,
         speed,
     )
-
-
-def draw_curves(folder: str | Path) -> Path:
-    """Draws the log of a run into its `curves.png`, and returns the path; see `curves_of`."""
-    return save_figure(curves_of(folder), Path(folder) / "curves.png")
 
 
 def curves_of(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Any:
