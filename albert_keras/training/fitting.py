@@ -18,7 +18,6 @@ from albert_keras.runs.run import MODEL, Run
 from albert_keras.runs.tensors import training_variables, weight_names
 from albert_keras.training.cluster import any_of, broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
-from albert_keras.training.peak import measure_peak
 from albert_keras.training.reports import Report
 from albert_keras.training.run_callbacks import Progress, RunCallbacks
 from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
@@ -261,13 +260,13 @@ def _fit_stages(context, stages, run_callbacks, has_budget):
 
 
 def _report(context):
-    training, writes = context.training, context.is_chief
+    training = context.training
     return Report(
         context.run.path,
         training.report_every,
         context.progress,
-        peak_flops=_peak_flops(context.strategy, training) if writes else None,
-        writes=writes,
+        peak_flops=_peak_flops(context.strategy, training),
+        writes=context.is_chief,
     )
 
 
@@ -343,11 +342,6 @@ def _score(scores, progress, is_in_last_stage):
 
 
 def _peak_flops(strategy, training):
-    """Returns the peak of all replicas together, in operations per second."""
-    replicas = strategy.num_replicas_in_sync
-    if training.peak_tflops is not None:
-        return training.peak_tflops * 1e12 * replicas
-    if not tf.config.list_logical_devices("GPU"):  # the logical devices of a CPU share its peak
-        replicas = 1
-    peak = measure_peak(training.precision)
-    return peak and peak * replicas
+    """Returns the peak of all replicas together, in operations per second; None if not given."""
+    peak = training.peak_tflops
+    return peak and peak * 1e12 * strategy.num_replicas_in_sync

@@ -143,7 +143,6 @@ class LoopConfig(Settings):
     peak_tflops: float | None = option(
         None,
         "Peak TFLOP/s of one replica, to report the model FLOPs utilization (MFU).",
-        default_text="measured",
         gt=0,
     )
 

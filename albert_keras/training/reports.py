@@ -38,8 +38,8 @@ class Report(keras.callbacks.Callback):
 
     tokens_per_second     without padding
     positions_per_second  with padding
-    mfu                   model FLOPs utilisation, fraction of `peak_flops`, or of the highest
-                          speed so far if that is higher; if the peak is known
+    mfu                   model FLOPs utilisation (PaLM, section 4.1, arXiv 2204.02311), fraction
+                          of `peak_flops`; if the peak is known
     input_wait            fraction of the time spent waiting for data; if that is known
     seconds               since the last report, or since training started
 
@@ -157,10 +157,7 @@ class Report(keras.callbacks.Callback):
             "positions_per_second": steps * self.positions_per_step / seconds,
         }
         if self.flops_per_step and self.peak_flops:
-            speed = steps * self.flops_per_step / seconds
-            # Nothing is faster than its peak: the peak was measured while the machine was busy.
-            self.peak_flops = max(self.peak_flops, speed)
-            rates["mfu"] = speed / self.peak_flops
+            rates["mfu"] = steps * self.flops_per_step / seconds / self.peak_flops
         if start.waited is not None and now.waited is not None:
             rates["input_wait"] = min(max((now.waited - start.waited) / seconds, 0.0), 1.0)
         return rates | {"seconds": now.seconds - self._reported}

@@ -35,7 +35,6 @@ def tiny_training():
             "checkpoint_every": 5,
             "report_every": 4,
             "precision": "float32",
-            "peak_tflops": 1.0,
         },
         optimizer={"lr": 0.01, "warmup_steps": 2},
     )

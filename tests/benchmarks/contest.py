@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from albert_keras.report import table
-from albert_keras.training.peak import measure_peak
 from albert_keras.training.process_memory import peak_mb
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -24,6 +23,7 @@ from tests.benchmarks.measure import (
     shown,
     summary,
 )
+from tests.benchmarks.peak import measure_peak
 
 logger = logging.getLogger(__name__)
 

@@ -29,7 +29,7 @@ def settings(tiny_corpus, tmp_path_factory):
     task = {"name": "classification", "text": "text", "label": "label", "max_seq_length": 24}
     task |= {name: str(folder / f"{name}.tsv") for name in ("train", "dev")}
     training = {"steps": 4, "batch_size": 8, "evaluate_every": 4, "report_every": 2}
-    training |= {"checkpoint_every": 2, "precision": "float32", "peak_tflops": 1.0}
+    training |= {"checkpoint_every": 2, "precision": "float32"}
     return {"task": task, "training": training, "optimizer": {"lr": 1e-3}}
 
 

@@ -87,7 +87,7 @@ def embeddings_of(model, ids):
 
 
 def test_factorized_embeddings_approximate_those_of_the_teacher():
-    wide = AlbertForPretraining(TEACHER.replace(embedding_size=8), dtype="float32")
+    wide = AlbertForPretraining(TEACHER.replace(embedding_size=8), seed=1, dtype="float32")
     numpy_albert.scramble(wide)
     theirs = embeddings_of(wide, [[2, 5, 7, 3, 11, 19]])
     distances = []

@@ -7,7 +7,6 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.shape import forward_flops, training_flops
-from albert_keras.training import peak
 
 #: V = 11, E = 3, H = 4, L = 2, I = 5.
 SMALL = AlbertConfig(
@@ -70,14 +69,3 @@ def flops_of(product):
     is_transposed = product.get_attr("adj_x" if is_batched else "transpose_a")
     inner_size = product.inputs[0].shape[-2 if is_transposed else -1]
     return 2 * product.outputs[0].shape.num_elements() * inner_size
-
-
-def test_the_peak_is_measured_in_the_time_given_and_not_on_a_tpu(monkeypatch):
-    sizes = []
-    rate = peak._rate
-    monkeypatch.setattr(peak, "_rate", lambda size, dtype: sizes.append(size) or rate(size, dtype))
-    measured = peak.measure_peak("mixed_bfloat16", seconds=0.1)
-    assert measured > 1e6 and sizes[0] == 256 and sizes == sorted(sizes)
-    monkeypatch.setattr(peak, "_rate", None)
-    monkeypatch.setattr(peak.tf.config, "list_logical_devices", lambda kind: [kind])
-    assert peak.measure_peak("mixed_bfloat16") is None

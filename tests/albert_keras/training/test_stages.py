@@ -55,7 +55,7 @@ def staged_run(staged, train, made_once):
 def continued_run(tiny_run, tiny_records, short_records, tmp_path_factory):
     """Returns a run of a short and a long stage, from weights of 24 trained positions, unmoved."""
     values = {
-        "training": {"steps": 2, "batch_size": 8, "precision": "float32", "peak_tflops": 1.0},
+        "training": {"steps": 2, "batch_size": 8, "precision": "float32"},
         "optimizer": {"lr": 1e-30, "warmup_steps": 0},
         "stages": [{"share": 0.5, "data": str(short_records)}, {"share": 0.5}],
     }

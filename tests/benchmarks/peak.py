@@ -1,4 +1,4 @@
-"""Measures how fast this machine multiplies matrices, the peak for the utilisation (MFU)."""
+"""Measures how fast this machine multiplies matrices, which speeds are compared with."""
 
 import time
 
@@ -14,8 +14,7 @@ _MEASUREMENTS = 3
 def measure_peak(dtype: str, seconds: float = 0.5) -> float | None:
     """Measures the product of two square matrices on the default device, GPU or CPU.
 
-    Sizes double from 256 to 4096 as far as the time allows; the fastest measurement counts. No
-    product reaches the peak of the data sheet, so the utilisation is higher relative to this one.
+    Sizes double from 256 to 4096 as far as the time allows; the fastest measurement counts.
 
     Args:
         dtype: The precision of a run, or "bfloat16", "float16". On a CPU float16 is measured as
@@ -25,9 +24,6 @@ def measure_peak(dtype: str, seconds: float = 0.5) -> float | None:
     Returns:
         Operations per second of one device, a multiply-add counting 2; None for a TPU, on which
         nothing is run.
-
-    Source:
-        Model FLOPs utilisation: PaLM, section 4.1 (https://arxiv.org/abs/2204.02311).
     """
     if tf.config.list_logical_devices("TPU"):
         return None
