@@ -13,7 +13,7 @@ import jinja2
 from albert_keras.config import AlbertConfig
 from albert_keras.report import count_of
 from albert_keras.reports import tables
-from albert_keras.reports.curves import PANELS, curves_of, dev_panels
+from albert_keras.reports.curves import curves_of
 from albert_keras.reports.overview import RunContent, RunSummary, read_run, summarize
 from albert_keras.runs.learned_context import context_verdict
 from albert_keras.runs.trained_data import RECORDS, Overlap
@@ -127,9 +127,8 @@ def _curves(run):
     """Yields name and address of a picture for each training that has logged anything."""
     for folder, _, log, evaluations in run.trainings:
         if log or evaluations:
-            panels = PANELS if run.kind == "pretraining" else dev_panels(evaluations)
             picture = io.BytesIO()
-            curves_of(folder, panels).savefig(picture, format="png", dpi=100)
+            curves_of(folder).savefig(picture, format="png", dpi=100)
             yield folder.name, _address(picture.getvalue())
 
 

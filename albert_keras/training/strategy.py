@@ -112,10 +112,8 @@ def describe_devices(strategy: tf.distribute.Strategy | None = None) -> str:
     else:
         if any(NVIDIA_DEVICES.glob("nvidia[0-9]*")):
             logger.warning(
-                "TensorFlow cannot use the NVIDIA GPU of this machine. Install "
-                "`tensorflow[and-cuda]==%s` and a driver for CUDA %s; see README.md.",
-                tf.__version__,
-                tf.sysconfig.get_build_info().get("cuda_version", "12"),
+                "TensorFlow cannot use the NVIDIA GPU of this machine: `albert-keras doctor` says "
+                "what to install."
             )
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         device = f"CPU with {cores} core{'s' if cores != 1 else ''}"

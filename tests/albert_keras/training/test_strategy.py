@@ -115,8 +115,6 @@ def test_the_device_is_named(monkeypatch, tmp_path, caplog):
     assert not caplog.messages
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {7}, raising=False)
     (tmp_path / "nvidia0").touch()
-    monkeypatch.setattr(tf.sysconfig, "get_build_info", lambda: {"cuda_version": "12.5.1"})
     with caplog.at_level(logging.WARNING):
         assert describe_devices() == "CPU with 1 core"
-    assert f"`tensorflow[and-cuda]=={tf.__version__}`" in caplog.text
-    assert "a driver for CUDA 12.5.1;" in caplog.text
+    assert "`albert-keras doctor` says what to install" in caplog.text
