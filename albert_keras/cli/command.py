@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import typer
 import typer.core
@@ -93,7 +93,7 @@ def command(config=None, shown: str = "", resumes: bool = False):
             context: typer.Context,
             *,
             as_json: Annotated[bool, Option("--json", hidden=True)] = False,
-            log_format: Annotated[str, Option(hidden=True)] = "text",
+            log_format: Annotated[Literal["text", "json"], Option(hidden=True)] = "text",
             verbose: Annotated[bool, Option("-v", "--verbose", hidden=True)] = False,
             debug: Annotated[bool, Option("--debug", hidden=True)] = False,
             **arguments,

@@ -20,9 +20,6 @@ from data_pipeline.progress import UPDATE
 
 _LOGGERS = ("albert_keras", "data_pipeline")
 
-#: Values of --log-format.
-LOG_FORMATS = ("text", "json")
-
 _progress = None
 
 
@@ -32,12 +29,10 @@ def start(verbose=False, debug=False, log_format="text"):
     Args:
         verbose: bool. Also print the messages of other libraries.
         debug: bool. Print all messages.
-        log_format: str. One of `LOG_FORMATS`; raises InputError if it is another.
+        log_format: str. "text" or "json".
     """
     global _progress
     finish()
-    if log_format not in LOG_FORMATS:
-        raise InputError(f"`--log-format` must be text or json. Received: {log_format!r}.")
     level = "0" if debug else "1" if verbose else "3"
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = level
     is_terminal = log_format == "text" and sys.stderr.isatty()
