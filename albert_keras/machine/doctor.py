@@ -4,9 +4,9 @@ import contextlib
 import json
 import logging
 import os
+import platform
 import signal
 import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from albert_keras.report import bytes_text
 from data_pipeline.child_processes import code_command
 from data_pipeline.tensorflow_line import (
     CUDA_FLAG,
-    LINES,
     XLA_VARIABLE,
     Line,
     cuda_tools,
@@ -65,7 +64,7 @@ class Finding(NamedTuple):
 
 def examine() -> list[Finding]:
     """Examines versions, memory, TensorFlow and GPUs; takes about 20 seconds."""
-    findings = [python_finding(), package_finding(), memory_finding()]
+    findings = [package_finding(), memory_finding()]
     logger.info("starting TensorFlow in another process")
     found, error = start_tensorflow()
     if error is not None:
@@ -75,25 +74,15 @@ def examine() -> list[Finding]:
     return [*findings, Finding("TensorFlow", OK, text), gpu_finding(found["num_gpus"])]
 
 
-def python_finding(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
-    """Checks the version of Python."""
-    text = f"{'.'.join(map(str, version))}, {sys.executable}"
-    if any(version[:2] in line.pythons for line in LINES):
-        return Finding("Python", OK, text)
-    known = ", ".join(f"{major}.{minor}" for line in LINES for major, minor in line.pythons)
-    text = f"{text}; TensorFlow is released for Python {known}"
-    return Finding("Python", FAULT, text, "python3.11 -m venv .venv && .venv/bin/pip install .")
-
-
 def package_finding(version=metadata.version, line: Line | None = None) -> Finding:
-    """Shows the versions of packages; those of TensorFlow and Keras must be of the line.
+    """Shows the versions of Python and packages; TensorFlow and Keras must be of the line.
 
     Args:
         version: Function that returns the version of a distribution, or raises
             PackageNotFoundError.
         line: The required versions; None takes those for this Python.
     """
-    line, versions = line or required_line(), {}
+    line, versions = line or required_line(), {"Python": platform.python_version()}
     for name in _SHOWN:
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[name] = version(name)

@@ -15,7 +15,6 @@ from albert_keras.machine.doctor import (
     gpu_finding,
     memory_finding,
     package_finding,
-    python_finding,
     start_tensorflow,
 )
 from data_pipeline.tensorflow_line import LINES, required_line
@@ -91,14 +90,6 @@ def test_tensorflow_and_keras_must_be_those_of_the_line(line, tensorflow, keras,
     found = package_finding(version, line)
     assert found.state == (OK if fix is None else FAULT) and found.fix == fix
     assert "numpy 1.26.4" in found.text
-
-
-def test_python_must_be_one_that_tensorflow_is_released_for():
-    assert package_finding().state == OK
-    for minor in (10, 11, 12, 13):
-        assert python_finding((3, minor, 1)).state == OK
-    found = python_finding((3, 14, 0))
-    assert found.state == FAULT and "released for Python 3.10, 3.11, 3.12, 3.13" in found.text
 
 
 def test_memory_is_that_of_the_container(tmp_path):
