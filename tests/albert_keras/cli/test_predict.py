@@ -66,13 +66,6 @@ def test_lines_of_stdin_are_texts_or_objects_and_answered_alike_by_run_and_expor
     assert len(shown) == 2 and shown[1].endswith("  Snow. | Wind.")
 
 
-def test_an_id_that_is_repeated_is_named_with_its_line(places, monkeypatch, capsys):
-    lines = b'{"text": "Rain.", "id": "a"}\n\n{"text": "Fog.", "id": "a"}\n'
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
-    assert main(["predict", str(places[1]), *PAIR]) == 2
-    assert "error: Line 3 of stdin repeats the id 'a'.\n" in capsys.readouterr().err
-
-
 def test_an_export_needs_neither_run_nor_training_file(ask, places, tmp_path):
     moved = shutil.copytree(places[1], tmp_path / "elsewhere")
     record = json.loads((moved / "2" / "export.json").read_text())
