@@ -104,11 +104,9 @@ def plan_for_text(
     text = [word for source in corpus for word in ("--corpus", source)]
     if corpus_format != "auto":
         text += ["--format", corpus_format]
-    # Accents of other languages are letters of their own.
-    accents = [] if language == "en" else ["--no-strip-accents"]
-    commands = [["vocab", *text, *accents, "--size", str(vocab_size), "--out", "tokenizer/"]]
-    build = ["--tokenizer", "tokenizer/"]
-    build += [] if language == "en" else ["--language", language]
+    in_language = [] if language == "en" else ["--language", language]
+    commands = [["vocab", *text, *in_language, "--size", str(vocab_size), "--out", "tokenizer/"]]
+    build = ["--tokenizer", "tokenizer/", *in_language]
     masks = ["--no-static-masks", *_assignments(choice.settings)]
     for stage in choice.lengths:
         copies = ["--copies", str(choice.copies)] if choice.copies > 1 else []

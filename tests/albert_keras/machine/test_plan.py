@@ -71,9 +71,9 @@ def test_a_text_gets_a_vocabulary_that_it_can_train(corpus):
 
 def test_a_language_is_passed_on_to_the_commands(corpus):
     plan = plan_for_text([corpus(1_200_000)], 0.5, on_gpu=False, language="de")
-    vocab, records, held_out, *_ = plan.commands
-    assert "--no-strip-accents" in vocab
-    assert "--language de" in records and "--language de" in held_out
+    *of_text, train, _, _ = plan.commands
+    assert len(of_text) == 3 and all("--language de" in command for command in of_text)
+    assert "language" not in train
 
 
 def documents_of(sentences):
