@@ -7,8 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from albert_keras.cli import app, pretrain
+from albert_keras.cli import app, convert, pretrain, vocab
 from albert_keras.cli.data import build
+from albert_keras.machine.plan import CHOICES, plan_for_text
 from data_pipeline.config import PretrainingDataConfig
 
 RUN = Path("my runs/Größe 1")
@@ -42,6 +43,26 @@ def test_after_a_build(typer_main):
         typer_main(words)
         assert words[words.index("--data") + 1] == "my/records 1"
     assert words[1] == "evaluate"
+
+
+def test_after_a_vocabulary_and_a_conversion(typer_main, tmp_path):
+    corpus = tmp_path / "größere texte.txt"
+    corpus.write_text("The old ferry left the harbour before sunrise.\n")
+    typer_main(shlex.split(vocab._build_command(SimpleNamespace(path=RUN), [str(corpus)], "auto")))
+    typer_main(shlex.split(convert._NEXT["albert-keras"](RUN)))
+    python = shlex.split(convert._NEXT["hugging-face"](Path("it's mine")))
+    assert python[:2] == ["python", "-c"]
+    compile(python[2], "-c", "exec")
+
+
+def test_of_a_plan(typer_main, tmp_path, monkeypatch):
+    monkeypatch.setattr("albert_keras.machine.plan._LEAST_CORPUS_BYTES", 1)
+    (tmp_path / "größere texte.txt").write_text("Die Fähre verließ früh den Hafen.\n")
+    corpus = [f"{tmp_path}/größere texte.txt"]
+    for choice in CHOICES:
+        hours = choice.least_hours or 0.1
+        for command in plan_for_text(corpus, hours, choice.on_gpu, "prose", "de").commands:
+            typer_main(shlex.split(command))
 
 
 @pytest.fixture
