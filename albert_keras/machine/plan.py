@@ -1,13 +1,10 @@
-"""What to run on this machine: a recipe for a time, the commands to type, and what a run costs."""
+"""What to run on this machine: a recipe for a time, and the commands to type."""
 
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from albert_keras import recipes
 from albert_keras.report import bytes_text
-from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
 from data_pipeline.text.text_files import corpus_bytes
 
@@ -15,8 +12,6 @@ from data_pipeline.text.text_files import corpus_bytes
 _LEAST_CORPUS_BYTES = 1_000_000
 #: Bytes of text for each piece of a vocabulary, at least: 2 MB give 8,000 pieces.
 _BYTES_FOR_A_PIECE = 250
-#: Fraction of the time for checkpoints, evaluations and the log.
-_SAVING = 0.03
 #: Text that a plan does not know: the user keeps it apart from the corpus.
 HELD_OUT = "HELD_OUT_FILES"
 
@@ -52,19 +47,13 @@ CHOICES = (
 
 
 class Plan(NamedTuple):
-    """What to run, and for records that exist what it costs."""
+    """What to run."""
 
     recipe: str
     hours: float
     on_gpu: bool
-    vocab_size: int | None  # None for records, which have their vocabulary
+    vocab_size: int
     commands: list[str]
-    #: Measured by a dry run on the records; None without them.
-    updates: int | None = None  # in these hours
-    seconds_per_update: float | None = None
-    epochs: float | None = None  # how often each record is seen
-    peak_megabytes: float | None = None  # of the process, or of the GPU
-    checkpoint_megabytes: float | None = None
 
 
 def choose_recipe(hours: float, on_gpu: bool) -> Choice:
@@ -116,58 +105,16 @@ def plan_for_text(
     # With masks in the records, all models fill the same ones.
     words = ["--corpus", HELD_OUT, *build, *_lengths(last), "--out", "held-out/"]
     commands.append(["data", "build", *words])
-    trained = _training_commands(choice.recipe, hours, _records(last), "held-out/")
-    return Plan(choice.recipe, hours, on_gpu, vocab_size, _as_text([*commands, *trained]))
-
-
-def plan_for_records(data: str | Path, hours: float, on_gpu: bool) -> Plan:
-    """Plans a run on records, and measures it by a dry run of a few updates.
-
-    Args:
-        data: Folder of records. A recipe with stages is planned without them.
-        hours: Training time.
-        on_gpu: Whether this machine trains on a GPU.
-
-    Raises:
-        InputError: As `dry_run`.
-    """
-    from albert_keras.dry_run import dry_run
-
-    recipe = choose_recipe(hours, on_gpu).recipe
-    values = recipes.values(recipe)
-    has_stages = values.pop("stages", None) is not None
-    out = Path("runs") / recipe
-    trial = dry_run(data, out, PretrainingConfig.of(values))
-    (stage,) = trial.stages
-    updates = max(1, int((1 - _SAVING) * 3600 * hours / stage.seconds_per_step))
-    commands = _training_commands(recipe, hours, str(data), None, without_stages=has_stages)
-    return Plan(
-        recipe=recipe,
-        hours=hours,
-        on_gpu=on_gpu,
-        vocab_size=None,
-        commands=_as_text(commands),
-        updates=updates,
-        seconds_per_update=stage.seconds_per_step,
-        epochs=stage.epochs * updates / stage.steps,
-        peak_megabytes=trial.peak_megabytes,
-        checkpoint_megabytes=trial.checkpoint_megabytes,
-    )
-
-
-def _training_commands(
-    recipe: str, hours: float, data: str, held_out: str | None, without_stages: bool = False
-) -> list[list[str]]:
-    """Returns the words of the commands that train, score and export."""
-    out = f"runs/{recipe}"
-    words = ["--config", recipe, "--data", data, "--time-budget", f"{round(60 * hours)}m"]
-    words += _assignments(["stages=[]"] if without_stages else [])
-    words += [] if held_out is None else ["--eval-data", held_out]
-    commands: list[list[str]] = [["pretrain", *words, "--out", out]]
-    if held_out is not None:
-        commands.append(["evaluate", "--run", out, "--data", held_out])
-    commands.append(["export", "--run", out, "--out", f"saved_models/{recipe}"])
-    return commands
+    out = f"runs/{choice.recipe}"
+    words = ["--data", _records(last), "--eval-data", "held-out/", "--out", out]
+    time = ["--time-budget", f"{round(60 * hours)}m"]
+    commands += [
+        ["pretrain", "--config", choice.recipe, *time, *words],
+        ["evaluate", "--run", out, "--data", "held-out/"],
+        ["export", "--run", out, "--out", f"saved_models/{choice.recipe}"],
+    ]
+    shown = [f"albert-keras {shlex.join(words)}" for words in commands]
+    return Plan(choice.recipe, hours, on_gpu, vocab_size, shown)
 
 
 def _lengths(stage: tuple[int, int]) -> list[str]:
@@ -183,7 +130,3 @@ def _assignments(settings: Sequence[str]) -> list[str]:
 def _records(stage: tuple[int, int]) -> str:
     """Returns the folder of the records of a stage, which the recipes name."""
     return f"records-{stage[0]}"
-
-
-def _as_text(commands: Sequence[Sequence[Any]]) -> list[str]:
-    return [f"albert-keras {shlex.join(words)}" for words in commands]

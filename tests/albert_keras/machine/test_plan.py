@@ -8,9 +8,7 @@ import pytest
 
 from albert_keras import recipes
 from albert_keras.cli import main
-from albert_keras.cli.plan import lines_of
-from albert_keras.machine.plan import CHOICES, HELD_OUT, Plan, choose_recipe, plan_for_text
-from data_pipeline.building.build import build_records
+from albert_keras.machine.plan import CHOICES, HELD_OUT, choose_recipe, plan_for_text
 from tests.repository import ROOT, needs_repository
 
 
@@ -90,7 +88,7 @@ def test_the_printed_commands_train_a_model(corpus, tmp_path, tiny_corpus, capsy
     (tmp_path / "kept.txt").write_text("\n\n".join(documents_of(tiny_corpus[::-1])[:9]))
     words = ["plan", "--corpus", "my books", "--hours", "0.1"]
     assert main(words) == 0
-    assert "albert-keras plan --data" in capsys.readouterr().out
+    assert "recipe for 6 min 0 s on a CPU: albert-cpu-4-minutes" in capsys.readouterr().out
     assert main([*words, "--json"]) == 0
     plan = json.loads(capsys.readouterr().out)
     assert [command.split()[1] for command in plan["commands"]] == [
@@ -106,21 +104,3 @@ def test_the_printed_commands_train_a_model(corpus, tmp_path, tiny_corpus, capsy
             words[words.index("--time-budget") + 1] = "5s"
         assert main(words) == 0, command
         capsys.readouterr()
-
-
-@pytest.mark.slow
-def test_records_are_measured_by_a_dry_run(
-    tiny_documents, tiny_tokenizer, tiny_data_config, capsys
-):
-    config = tiny_data_config.replace(static_masks=False, max_predictions_per_seq=12)
-    build_records(tiny_documents, tiny_tokenizer, "records", config)
-    assert main(["plan", "--data", "records", "--hours", "8", "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
-    assert plan["recipe"] == "albert-cpu-night" and plan["peak_megabytes"] > 100
-    seconds = plan["updates"] * plan["seconds_per_update"]
-    assert seconds == pytest.approx(0.97 * 8 * 3600, rel=0.01)
-    # Its stages need other records: they are left out.
-    assert "stages=[]" in shlex.split(plan["commands"][0])
-    shown = "\n".join(lines_of(Plan(**plan)))
-    assert "recipe for 8 h 0 min on a CPU: albert-cpu-night" in shown
-    assert "see each record" in shown and "memory:" in shown
