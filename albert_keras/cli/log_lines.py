@@ -14,8 +14,12 @@ from data_pipeline.progress import UPDATE, done_now
 
 #: Terminal code that erases the rest of the line.
 _CLEAR_LINE = "\x1b[K"
-#: Longest time without any output, in seconds: before the first line, in a file, on a terminal.
-FIRST_LINE, _LONGEST_SILENCE, _LONGEST_SILENCE_OF_A_TERMINAL = 1.5, 8, 2
+#: Longest time without any output before the first line, in seconds.
+FIRST_LINE = 1.5
+#: Longest time without any output in a file, in seconds.
+_LONGEST_SILENCE = 8
+#: Longest time without any output on a terminal, in seconds.
+_LONGEST_SILENCE_OF_A_TERMINAL = 2
 
 
 class LogLines(logging.StreamHandler):

@@ -28,8 +28,10 @@ OK, WARNING, FAULT = "ok", "warning", "fault"
 _MARKS = {OK: "✔", WARNING: "⚠", FAULT: "✘"}
 #: Their versions are shown.
 _SHOWN = ("albert-keras", "tensorflow", "keras", "tensorflow-text", "sentencepiece", "numpy")
-#: Available memory that a small model needs, and that ALBERT-base needs at its usual batch sizes.
-_LEAST_MEMORY, _USUAL_MEMORY = 1e9, 4e9
+#: Available memory that a small model needs.
+_LEAST_MEMORY = 1e9
+#: Available memory that ALBERT-base needs at its usual batch sizes.
+_USUAL_MEMORY = 4e9
 #: Where XLA finds CUDA unless NVIDIA's packages contain it.
 _CUDA = Path("/usr/local/cuda/nvvm/libdevice")
 #: Runs in a process of its own, because TensorFlow may end it. Every command imports one of these.

@@ -19,10 +19,15 @@ from data_pipeline.progress import format_duration
 
 logger = logging.getLogger(__name__)
 
-_GREETING, _GO, _OTHERS = b"albert-keras worker ", b"go\n", b"other workers\n"
+#: What the workers say to each other.
+_GREETING = b"albert-keras worker "
+_GO = b"go\n"
+_OTHERS = b"other workers\n"
 _LINE = 128
-#: Seconds between two attempts, and between two lines that list missing workers.
-_PAUSE, _SECONDS_BETWEEN_LINES = 0.25, 25
+#: Seconds between two attempts.
+_PAUSE = 0.25
+#: Seconds between two lines that list missing workers.
+_SECONDS_BETWEEN_LINES = 25
 
 
 def meet(workers: Workers, timeout: float = 600):

@@ -16,8 +16,10 @@ from data_pipeline.progress import UPDATE, State, format_duration, log_state
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two lines in a log file, and two updates of a terminal.
-_BETWEEN_LINES, _BETWEEN_UPDATES = 8, 0.5
+#: Seconds between two lines in a log file.
+_BETWEEN_LINES = 8
+#: Seconds between two updates of a terminal.
+_BETWEEN_UPDATES = 0.5
 
 _ON_SCREEN = (
     ("loss", "loss", ".3f"),

@@ -13,8 +13,10 @@ from albert_keras.training.run_callbacks import Progress
 
 logger = logging.getLogger(__name__)
 
-#: Time reserved for the last save: this fraction of the budget, at most this many seconds.
-_MARGIN_FRACTION, _LONGEST_MARGIN = 0.02, 5.0
+#: Fraction of the budget that is reserved for the last save.
+_MARGIN_FRACTION = 0.02
+#: The most seconds that are reserved for it.
+_LONGEST_MARGIN = 5.0
 #: The next execution is expected to take as long as the fastest of so many: others also saved or
 #: scored the model.
 _RECENT = 5
