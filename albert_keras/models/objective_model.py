@@ -32,14 +32,10 @@ from albert_keras.layers.kernels import (
 )
 from albert_keras.layers.rows import token_mask
 from albert_keras.models.objective import Objective, num_rows, sum_over_parts, with_autograph
+from albert_keras.models.planned_training import PlannedTraining
 from albert_keras.models.step_state import LossScale, Running, UpdateGuard
-from albert_keras.optimization.build import (
-    PlannedRates,
-    check_schedule,
-    clip_gradients,
-    optimizer_of,
-)
-from albert_keras.optimization.config import OptimizerConfig, pretraining_lr
+from albert_keras.optimization.build import clip_gradients
+from albert_keras.optimization.config import pretraining_lr
 from albert_keras.optimization.lamb import Lamb
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -49,7 +45,7 @@ from data_pipeline.settings import did_you_mean
 NO_PREDICTION_GUARD = 1e-5
 
 
-class ObjectiveModel(keras.Model):
+class ObjectiveModel(PlannedTraining):
     """Base class of the models of this project: `fit` and `evaluate` train and score objectives.
 
     To train another objective, or to mask one differently, override `objectives`, and give
@@ -71,13 +67,9 @@ class ObjectiveModel(keras.Model):
         model.compile(objective_weights={"size": 0.01})
     """
 
-    #: The configuration of an optimizer that `compile` receives by its name.
-    optimizer_class: type[OptimizerConfig] = OptimizerConfig
-
-    @property
     def stored_model(self) -> keras.Model:
-        """keras.Model. What a run stores of the model: by default all of it."""
-        return self
+        """Returns what a run stores of the model: by default all of it."""
+        return self  # by a method, as Keras 3 saves the values of all properties
 
     def objectives(self, features: dict[str, tf.Tensor]) -> dict[str, Objective]:
         """Returns what the model learns from a batch, or from a part of it, by name.
@@ -146,13 +138,7 @@ class ObjectiveModel(keras.Model):
                     "which a subclass may override."
                 )
         compiled_part_of(jit_compile)  # which checks it
-        self._planned = PlannedRates.of(self, optimizer, learning_rate)
-        with self.distribute_strategy.scope():
-            if self._planned is not None:
-                optimizer = self._planned.optimizer()
-            elif learning_rate != "auto":
-                optimizer = optimizer_of(optimizer, learning_rate)
-        optimizer = optimizer if optimizer is None else optimizer_of(optimizer)
+        optimizer = self._optimizer(optimizer, learning_rate)
         # Of a LossScaleOptimizer the optimizer within: the step has a loss scale of its own.
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
         super().compile(optimizer=optimizer, **OWN_STEP, **kwargs)
@@ -160,13 +146,14 @@ class ObjectiveModel(keras.Model):
         clip_norm = _clip_norm(self.optimizer) if clip_norm == "auto" else clip_norm
         # The logs of a step are those of the whole batch on each replica; Keras would add them up.
         self.distribute_reduction_method = "first"
-        self._compiled_with: dict[str, Any] = {
-            "clip_norm": clip_norm,
-            "accumulation_steps": accumulation_steps,
-            "skip_spikes": skip_spikes,
-            "jit_compile": jit_compile,
-        }
         self.objective_weights = dict(objective_weights or {})
+        self._remember(
+            clip_norm=clip_norm,
+            accumulation_steps=accumulation_steps,
+            skip_spikes=skip_spikes,
+            jit_compile=jit_compile,
+            objective_weights=dict(self.objective_weights),
+        )
         self.clip_norm, self.accumulation_steps = clip_norm, accumulation_steps
         if getattr(self.optimizer, "global_clipnorm", None) is not None:
             self.optimizer.global_clipnorm = None
@@ -186,21 +173,8 @@ class ObjectiveModel(keras.Model):
             self.tokens = Running("tokens", sums=True)
             self.skipped = Running("skipped", sums=True)
 
-    def get_compile_config(self) -> dict[str, Any] | None:
-        if getattr(self, "optimizer", None) is None:
-            return None
-        settings = self._compiled_with | {"objective_weights": dict(self.objective_weights)}
-        if self._planned is not None:
-            settings["planned"] = self._planned.settings
-        return settings | {"optimizer": keras.saving.serialize_keras_object(self.optimizer)}
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        config = keras.saving.deserialize_keras_object(config)
-        planned = config.pop("planned", None)
-        ObjectiveModel.compile(self, **config)
-        if planned is not None:
-            self._planned = PlannedRates(self, **planned)
-        self.optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
+    def _compile_again(self, **config: Any) -> None:
+        ObjectiveModel.compile(self, **config)  # which has the weights of all objectives
 
     def _get_optimizer(self, optimizer):
         # Keras 2.15 would refuse None, and wrap an optimizer for float16, whose gradients the guard
@@ -256,11 +230,7 @@ class ObjectiveModel(keras.Model):
                 "examples by `example_weights` in the batches."
             )
         check_vocabulary(x, self.config.vocab_size)
-        planned: PlannedRates | None = getattr(self, "_planned", None)
-        if planned is not None:
-            callbacks = planned.plan(x, batch_size, epochs, callbacks=callbacks, **kwargs)
-        elif getattr(self, "optimizer", None) is not None:
-            check_schedule(self.optimizer)
+        callbacks = self._plan(x, batch_size, epochs, callbacks=callbacks, **kwargs)
         steps = kwargs.get("steps_per_epoch")
         if isinstance(x, tf.data.Dataset):
             kwargs["shuffle"] = False  # Keras 3 warns that it cannot

@@ -4,7 +4,6 @@ Each of them turns texts into features, labels and weights, and calls the method
 """
 
 import contextlib
-import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import tensorflow as tf
 
 from albert_keras.keras_versions import is_compiled
 from albert_keras.layers.kernels import compiled_kernels, compiled_part_of, has_gpu, is_on_cpu
+from albert_keras.models.planned_training import PlannedTraining
 from albert_keras.models.row_predictor import RowPredictor
 from albert_keras.models.text_data import (
     BATCH_SIZE,
@@ -25,7 +25,6 @@ from albert_keras.models.text_data import (
 )
 from albert_keras.models.text_inputs import Examples, alike, examples_of, plain, sizes_of
 from albert_keras.models.text_rows import TextRows
-from albert_keras.optimization.build import PlannedRates, check_schedule, optimizer_of
 from albert_keras.optimization.config import (
     FinetuneOptimizer,
     finetuning_lr,
@@ -37,7 +36,7 @@ from data_pipeline.errors import InputError
 Tensors = Mapping[str, Any]
 
 
-class TextTraining(keras.Model):
+class TextTraining(PlannedTraining):
     """What `compile`, `fit`, `evaluate`, `predict` and the calls for one batch do with texts.
 
     The training step, losses, metrics, weights of examples and classes, and callbacks are those of
@@ -56,9 +55,7 @@ class TextTraining(keras.Model):
     usual_loss: Any = None
     usual_loss_weights: Any = None
     usual_metrics: Any = None
-    _planned: PlannedRates | None = None
     _predictor: RowPredictor | None = None
-    _compiled_with: Mapping[str, Any] = types.MappingProxyType({})
 
     def compile(  # type: ignore[override]
         self,
@@ -96,8 +93,7 @@ class TextTraining(keras.Model):
         """
         part = compiled_part_of(jit_compile)
         given = {"loss": loss, "metrics": metrics, "weighted_metrics": weighted_metrics}
-        # In this form Keras does not take the metrics in it for parts of the model.
-        self._compiled_with = types.MappingProxyType(given | {"jit_compile": jit_compile} | kwargs)
+        self._remember(**given, jit_compile=jit_compile, **kwargs)
         if isinstance(optimizer, str) and optimizer == "auto":
             optimizer = finetuning_optimizer(
                 self.config.hidden_size, self.feature_settings.freeze_encoder
@@ -107,14 +103,8 @@ class TextTraining(keras.Model):
         if self.preprocessor is not None:
             # A step has no strings: it reads features, unless windows are put together again.
             self.preprocessor.supports_jit = not self.preprocessor.uses_windows
-        self._planned = PlannedRates.of(self, optimizer, learning_rate)
+        optimizer = self._optimizer(optimizer, learning_rate, clips=True)
         with self.distribute_strategy.scope():
-            if self._planned is not None:
-                optimizer = self._planned.optimizer(clips=True)
-            elif isinstance(optimizer, str):
-                optimizer = optimizer_of(
-                    optimizer, None if learning_rate == "auto" else learning_rate
-                )
             if self.has_usual_loss and self.usual_loss_weights:
                 kwargs = {"loss_weights": self.usual_loss_weights} | kwargs
             super().compile(
@@ -125,24 +115,6 @@ class TextTraining(keras.Model):
                 jit_compile=part == "step",
                 **kwargs,
             )
-
-    def get_compile_config(self) -> dict[str, Any] | None:
-        if not is_compiled(self) or self.optimizer is None:
-            return None
-        config = {name: value for name, value in self._compiled_with.items() if value is not None}
-        config["optimizer"] = self.optimizer
-        self.optimizer.build(self.trainable_variables)  # as it is when the file is loaded
-        if self._planned is not None:
-            config["planned"] = self._planned.settings
-        return {name: keras.saving.serialize_keras_object(one) for name, one in config.items()}
-
-    def compile_from_config(self, config: dict[str, Any]) -> None:
-        config = keras.saving.deserialize_keras_object(config)
-        planned = config.pop("planned", None)
-        self.compile(**config)
-        if planned is not None:
-            self._planned = PlannedRates(self, **planned)
-        self.optimizer.build(self.trainable_variables)  # so that Keras can restore the moments
 
     @property
     def has_usual_loss(self) -> bool:
@@ -226,10 +198,7 @@ class TextTraining(keras.Model):
             if isinstance(validation_data, tuple):  # features
                 kwargs["validation_batch_size"] = of_validation
         class_weight = None if class_weight is None else self.class_weights(class_weight)
-        if self._planned is not None:
-            kwargs["callbacks"] = self._planned.plan(x, batch_size, epochs, **kwargs)
-        else:
-            check_schedule(self.optimizer)
+        kwargs["callbacks"] = self._plan(x, batch_size, epochs, **kwargs)
         if is_stream(x) and not isinstance(x, keras.utils.Sequence):
             kwargs["shuffle"] = False  # Keras 3 warns that it cannot
         kwargs |= {"validation_split": validation_split, "validation_data": validation_data}

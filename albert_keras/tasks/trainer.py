@@ -31,7 +31,6 @@ class TaskTrainer(ObjectiveModel):
         self.model = model
         self.built = True
 
-    @property
     def stored_model(self) -> keras.Model:
         return self.model
 

@@ -99,7 +99,7 @@ def create_or_resume(
         logger.info("resuming `%s` at step %d%s", run.path, first_step, changes)
     run.write()
     if is_chief(strategy) and (run.overridden or not (run.path / MODEL).is_file()):
-        run.save_model(training_step.stored_model)
+        run.save_model(training_step.stored_model())
     progress = Progress(first_step, config.training.steps)
     return RunContext(strategy, run, config.training, source, training_step, progress, state)
 
