@@ -1,5 +1,6 @@
 """Reads a table as it is: a file → its header and all of its rows, as written."""
 
+import csv
 import json
 import re
 from collections import Counter
@@ -7,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
-from albert_keras.tasks.tables.delimited import csv_rows, delimiter_of, tab_rows
 from albert_keras.tasks.tables.lines import USUAL_ENCODING, line_rows
 from albert_keras.tasks.tables.rows import Row, is_number
 from data_pipeline.errors import InputError, Mistake
@@ -15,6 +15,11 @@ from data_pipeline.limits import parse_json, unique
 from data_pipeline.settings import did_you_mean
 
 JSON_ENDINGS = (".jsonl", ".json")
+#: Delimiters of a .csv. The first one is that of a file whose columns are numbers.
+_DELIMITERS = (",", ";", "\t", "|")
+
+# The text of a row may be longer than the 131,072 characters that Python allows by default.
+csv.field_size_limit(2**31 - 1)
 
 
 class RawTable(NamedTuple):
@@ -45,7 +50,7 @@ def read_raw_table(
         has_header: Whether the first row of a .csv, .tsv or .txt names the columns.
         encoding: See `line_rows`.
         delimiter: Of a .csv. None is the one with which the header has all columns that are named,
-            see `delimiter_of`.
+            see `_delimiter_of`.
         is_official: Whether it is a .tsv in UTF-8 whatever its name, as the files of benchmarks.
 
     Returns:
@@ -66,9 +71,9 @@ def read_raw_table(
         )
     lines = line_rows(path, USUAL_ENCODING if is_official else encoding)
     if ending == ".csv":
-        rows = list(csv_rows(lines, delimiter or delimiter_of(lines, columns)))
+        rows = list(_csv_rows(lines, delimiter or _delimiter_of(lines, columns)))
     else:
-        rows = list(tab_rows(lines))
+        rows = list(_tab_rows(lines))
     while rows and not rows[-1].raw.strip("\r\n"):
         rows.pop()
     if not rows:
@@ -79,6 +84,50 @@ def read_raw_table(
     header = top.fields if has_header else list(map(str, range(len(top.fields))))
     keys = _keys(path, header, columns)
     return RawTable(header, keys, [_with_names(row, header) for row in rows[has_header:]])
+
+
+def _delimiter_of(lines: Sequence[Row], columns: Sequence[str | int]) -> str:
+    """Returns the delimiter with which the header of a .csv has all columns that are named.
+
+    It is the first one of `_DELIMITERS` if there is none, or no column has a name.
+    """
+    names = {str(column) for column in columns if not is_number(column)}
+    for delimiter in _DELIMITERS:
+        header = next(_csv_rows(lines, delimiter), None)
+        if header is not None and names <= set(header.fields):
+            return delimiter
+    return _DELIMITERS[0]
+
+
+def _csv_rows(lines: Sequence[Row], delimiter: str) -> Iterator[Row]:
+    """Yields the rows of a .csv, as RFC 4180 has it; after a broken one, the rows of its next line.
+
+    A field in quotation marks may have delimiters, line breaks, and marks that are doubled.
+    """
+    begin = 0
+    while begin < len(lines):
+        rest = (lines[number].raw for number in range(begin, len(lines)))
+        reader = csv.reader(rest, delimiter=delimiter, strict=True)
+        start = begin
+        try:
+            for fields in reader:
+                end = begin + reader.line_num
+                own = lines[start:end]
+                problem = next((line.problem for line in own if line.problem), None)
+                raw = "".join(line.raw for line in own)
+                yield Row(lines[start].line, fields, raw, problem)
+                start = end
+        except csv.Error as error:
+            yield lines[start]._replace(
+                fields=[lines[start].fields], problem=f"must be CSV: {error}."
+            )
+        begin = start + 1
+
+
+def _tab_rows(lines: Sequence[Row]) -> Iterator[Row]:
+    """Yields the rows of a .tsv: a line each, with tabs between its fields and nothing quoted."""
+    for line in lines:
+        yield line._replace(fields=line.fields.split("\t"))
 
 
 def object_rows(

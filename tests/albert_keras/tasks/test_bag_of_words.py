@@ -4,11 +4,11 @@ import random
 
 import pytest
 
-from albert_keras.tasks import word_model
+from albert_keras.tasks import baselines
+from albert_keras.tasks.baselines import word_model_answers
 from albert_keras.tasks.examples import TaggedExample, TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.tasks.word_model import word_model_answers
 
 FILLERS = "the old ferry left our small harbour before sunrise and nobody knew why".split()
 
@@ -97,7 +97,7 @@ def test_several_labels_and_several_scores_are_predicted(caplog):
 
 def test_of_more_examples_than_the_limit_the_same_selection_is_used(monkeypatch):
     task, train, dev = task_of(), texts(120, WORDS), texts(50, WORDS, seed=1)
-    monkeypatch.setattr(word_model, "MAX_TEXTS", 20)
+    monkeypatch.setattr(baselines, "MAX_TEXTS", 20)
     few = answers_of(task, train, dev)
     assert few == answers_of(task, list(train), dev) != answers_of(task, train[:20], dev)
 
