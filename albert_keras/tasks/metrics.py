@@ -1,8 +1,8 @@
 """Scores of predicted classes and numbers, by scikit-learn and SciPy, and their uncertainty.
 
 All take `labels` and `predictions` of the same length: for classes the numbers int [count], for
-scores float [count]. Undefined scores are 0, the value of a model that knows nothing. No
-example, or a number that is not finite, is an InputError.
+scores float [count]. Undefined scores are 0, the value of a model that knows nothing. No example is
+an InputError.
 
 SciPy's statistics and scikit-learn take a second to import: only functions that use them do so.
 """
@@ -166,8 +166,4 @@ def _checked(labels, predictions):
             "There must be one prediction for each label, and at least one. "
             f"Received: {len(labels)} labels, {len(predictions)} predictions."
         )
-    for name, values in (("labels", labels), ("predictions", predictions)):
-        if values.dtype.kind == "f" and not np.isfinite(values).all():
-            faults = np.count_nonzero(~np.isfinite(values))
-            raise InputError(f"`{name}` must be finite. Received: {faults} that are not.")
     return labels, predictions
