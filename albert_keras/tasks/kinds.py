@@ -46,6 +46,7 @@ _SETTINGS = {
     "class_weights": ("none", ("classification",)),
     "metric": (None, ("classification", "multi_label")),
     "threshold": (None, ("classification", "multi_label")),
+    "objective": ("auto", ("similarity",)),
     "offsets": ("characters", ("tagging",)),
     "word_split": (None, ("tagging",)),
 }

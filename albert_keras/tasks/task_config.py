@@ -191,11 +191,6 @@ class TaskConfig(Settings):
             ),
             "requires one column of names, not of numbers",
         ),
-        Rule(
-            ("objective", "name"),
-            lambda objective, name: objective == "auto" or name == "similarity",
-            "must be auto for all tasks except similarity",
-        ),
     )
 
     @property
