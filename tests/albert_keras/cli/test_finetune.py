@@ -55,7 +55,7 @@ def test_the_last_lines_say_what_came_out_and_how_to_go_on(tuned):
     path = tuned.path
     first, _, model, *_, files, results, following = tuned.out.splitlines()
     assert re.fullmatch(r"classification, dev: \d examples", first)
-    assert re.fullmatch(r" *this model, step 1 of 1 +0\.\d{3} +\[.*\]", model)
+    assert re.fullmatch(r" *this model, step 1 of 1(, collapsed)? +0\.\d{3} +\[.*\]", model)
     assert "exact_match" in tuned.out and files.startswith(f"errors: {path}/errors.tsv")
     assert results == (
         f"all results: {path}/results.json   page: albert-keras runs report {path}   "
