@@ -161,7 +161,7 @@ def of_keras_model(path):
     import keras
     import tensorflow as tf
 
-    import albert_keras  # noqa: F401 (the file names classes of this package)
+    import albert_keras.saving  # noqa: F401 (the file names classes of this package)
 
     model = keras.models.load_model(path)
     outputs = model({"input_ids": tf.constant(_ROWS), "masked_lm_positions": [[3, 4], [1, 2]]})
