@@ -35,8 +35,7 @@ def digests_of(records: RecordFiles, limit: int | None = None) -> Digests:
     if limit is not None and len(records) > limit:
         starts = np.linspace(0, len(records) - _AT_ONCE, limit // _AT_ONCE).astype(np.int64)
     groups = (np.arange(start, min(start + _AT_ONCE, len(records))) for start in starts)
-    has_masks = records.info.static_masks
-    parts = [digest_features(read_features(records, numbers, has_masks)) for numbers in groups]
+    parts = [digest_features(read_features(records, numbers)) for numbers in groups]
     values = np.concatenate(parts)
     return Digests(values, (records.info.fingerprint,), is_sample=len(values) < len(records))
 

@@ -139,13 +139,11 @@ def _batches(steps, choose, batch_size, replicas, records, masks, seed, masking=
     """Creates the dataset of batches; several small ones are read together and split again."""
     info = records.info
     mask = _masking_function(records, masks, seed, masking)
-    # Masks in the records are needed even if new ones are sampled: to restore the original ids.
-    with_masks = info.static_masks or mask is None
 
     def read(steps):
         try:
             numbers, epochs, weights = choose(steps)
-            features = read_features(records, numbers, with_masks)
+            features = read_features(records, numbers)
             if mask:
                 mask(numbers, epochs, features)
         except Exception as error:
@@ -203,9 +201,7 @@ def uses_dynamic_masks(records: RecordFiles, masks: str) -> bool:
             f"The records of `{records.folder}` contain no masks. Use `masks=dynamic`, which "
             "samples them in each epoch, or build the records with `static_masks=True`."
         )
-    if masks == "static" or (masks == "auto" and info.static_masks):
-        return False
-    return True
+    return masks == "dynamic" or not info.static_masks
 
 
 def _masking_function(records, masks, seed, masking):

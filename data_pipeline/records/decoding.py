@@ -11,20 +11,19 @@ from data_pipeline.records.examples import PRETRAINING_FEATURES, REQUIRED_FEATUR
 from data_pipeline.records.record_files import RecordFiles
 
 
-def read_features(records: RecordFiles, numbers: np.ndarray, with_masks: bool = True):
+def read_features(records: RecordFiles, numbers: np.ndarray):
     """Reads and parses the records of these numbers, see `decode_batch`; errors name the record."""
 
     def name_of(row):
         return records.name_of(int(numbers[row]))
 
-    return decode_batch(records.read(numbers), records.info, with_masks, name_of)
+    return decode_batch(records.read(numbers), records.info, name_of)
 
 
-def decode_batch(records: list[bytes], info: DatasetInfo, with_masks: bool = True, name_of=str):
+def decode_batch(records: list[bytes], info: DatasetInfo, name_of=str):
     """Parses N records.
 
     Args:
-        with_masks: If False the `masked_lm_*` features are not parsed; they are 0.
         name_of: Function that names a record in errors, given its index in the list.
 
     Returns:
@@ -40,26 +39,19 @@ def decode_batch(records: list[bytes], info: DatasetInfo, with_masks: bool = Tru
         )
         for name in REQUIRED_FEATURES
     }
-    parsed_lengths = {
-        name: length
-        for name, length in lengths.items()
-        if with_masks or not name.startswith("masked_lm_")
-    }
     try:
-        parsed = _parse(records, parsed_lengths, info)
+        parsed = _parse(records, lengths, info)
     except InputError:
         for row, record in enumerate(records):  # to name the one that is wrong
             try:
-                _parse([record], parsed_lengths, info)
+                _parse([record], lengths, info)
             except InputError as error:
                 raise InputError(f"{name_of(row)} {error}") from error
         raise
-    columns = {}
-    for name, length in lengths.items():
-        dtype = np.float32 if PRETRAINING_FEATURES[name].dtype == "float32" else np.int32
-        column = parsed[name] if name in parsed else np.zeros((len(records), length))
-        columns[name] = column.astype(dtype, copy=False)
-    return columns
+    return {
+        name: column.astype(np.int32) if column.dtype == np.int64 else column
+        for name, column in parsed.items()
+    }
 
 
 def _parse(records, lengths, info):

@@ -99,16 +99,15 @@ def _count(records):
 
     The tokens that begin and end sequences are returned too. They count only as neighbours.
     """
-    size, info = records.info.vocab_size, records.info
+    size = records.info.vocab_size
     unigrams, pairs = np.zeros(size), sparse.csr_matrix((size, size))
     special = np.zeros(0, np.int64)
     numbers = np.linspace(0, len(records) - 1, min(len(records), MAX_RECORDS)).astype(np.int64)
     for begin in range(0, len(numbers), _RECORDS_AT_ONCE):
         chosen = numbers[begin : begin + _RECORDS_AT_ONCE]
-        features = read_features(records, chosen, info.static_masks)
+        features = read_features(records, chosen)
         ids, real = features["input_ids"], features["input_mask"] > 0
-        if info.static_masks:
-            unmask(*(features[name] for name in MASKED_FEATURES), out=ids)
+        unmask(*(features[name] for name in MASKED_FEATURES), out=ids)
         unigrams += np.bincount(ids[real], minlength=size)
         last = ids[np.arange(len(ids)), real.sum(axis=1) - 1]
         special = np.union1d(special, np.concatenate([ids[:, 0], last]))

@@ -82,12 +82,15 @@ def _example(row, objective, tokenizer):
 
 def _readable(shown, original, tokenizer):
     """Returns the text of a token with the space before it; `original` if it is predicted."""
-    special = tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id
-    has_space, name = tokenizer.shown(shown if original is None else original)
-    if original is not None:
+    if original is None:
+        has_space, name = tokenizer.shown(shown)
+        if shown in (tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id):
+            has_space = True
+    else:
+        has_space, name = tokenizer.shown(original)
         before = "MASK" if shown == tokenizer.mask_id else tokenizer.shown(shown)[1]
         name = f"[{before or SPACE}→{name or SPACE}]"
-    return f" {name}" if has_space or shown in special and original is None else name
+    return f" {name}" if has_space else name
 
 
 class Problem(NamedTuple):
