@@ -26,13 +26,11 @@ if _IS_KERAS_3 and keras.config.backend() != "tensorflow":
 #: Under MirroredStrategy copies are named "dense/bias/replica_1:0".
 _COPY = re.compile(r"(/replica_\d+)?:\d+$")
 #: Settings of optimizers that only the other Keras has.
-_UNKNOWN = (
+_OF_THE_OTHER = (
     ("jit_compile", "is_legacy_optimizer")
     if _IS_KERAS_3
     else ("loss_scale_factor", "gradient_accumulation_steps")
 )
-#: Settings of `compile` of Keras 3 for a model that has a training step of its own.
-OWN_STEP = {"jit_compile": False, "auto_scale_loss": False} if _IS_KERAS_3 else {}
 
 # === Layers and weights
 
@@ -130,6 +128,48 @@ def variable_of(weight: Any) -> tf.Variable:
 # === Models
 
 
+class OwnStepModel(keras.Model):
+    """A model with a training step, means and a loss scale of its own, which Keras leaves alone."""
+
+    def compile(self, optimizer: Any = None, **kwargs: Any) -> None:
+        own_step = {"jit_compile": False, "auto_scale_loss": False} if _IS_KERAS_3 else {}
+        super().compile(optimizer=optimizer, **own_step, **kwargs)
+
+    def _get_optimizer(self, optimizer):
+        # Keras 2.15 would refuse None, and wrap an optimizer for float16, whose gradients the guard
+        # must see before that.
+        return optimizer
+
+    def _maybe_symbolic_build(self, *args, **kwargs):
+        """Called by Keras 3, to create variables, which exist; it cannot with several workers."""
+
+
+class BuiltModel(keras.Model):
+    """A model whose weights exist, so that Keras builds the metrics of `compile` alone.
+
+    Attributes:
+        has_symbolic_loss: bool. Whether the loss can be built from shapes.
+    """
+
+    has_symbolic_loss = True
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Called by Keras 3, which would build metrics from the mean of the replicas' ids."""
+        if iterator is not None and self._distribute_strategy is not None:
+            results = self.distribute_strategy.experimental_local_results
+            _, _, batches = next(iter(iterator))
+            data_batch = tf.nest.map_structure(lambda one: results(one)[0], next(batches))
+        loss = self._compile_loss
+        self._compile_loss = loss if self.has_symbolic_loss else None
+        super()._maybe_symbolic_build(data_batch=data_batch)
+        self._compile_loss = loss
+
+
+def forget_steps(model: keras.Model) -> None:
+    """Makes `fit` of a model trace its step again."""
+    model.train_function = model.train_tf_function = None  # the second is that of Keras 2.15
+
+
 def is_compiled(model: keras.Model) -> bool:
     """Returns whether `compile` of a model has been called."""
     return bool(model.compiled if _IS_KERAS_3 else model._is_compiled)
@@ -151,6 +191,11 @@ def fit_executions(model: keras.Model, steps: int | None = None) -> None:
         count = math.gcd(1 if has_replicas else max(steps or 0, 0), model.steps_per_execution)
         if count != model.steps_per_execution:
             model.steps_per_execution, model.train_function = count, None
+
+
+def num_batches(data: keras.utils.Sequence) -> int | None:
+    """Returns the number of batches of a Sequence; None if it is unknown."""
+    return data.num_batches if _IS_KERAS_3 else len(data)
 
 
 def track(model: keras.Model, *names: str) -> None:
@@ -175,10 +220,11 @@ def count_batch(model: keras.Model) -> None:
 # === Optimizers
 
 
-class Optimizer(keras.optimizers.Optimizer):
-    """Base class of the optimizers of this project, which keep moments by name.
+class OptimizerOfBoth(keras.optimizers.Optimizer):
+    """An optimizer that does the same with either Keras.
 
-    A subclass has `moment_names` and `update_step(gradient, variable, learning_rate)`.
+    A schedule is asked for the rate of an update; gradients are summed over replicas before they
+    are clipped. A subclass has `update_step(gradient, variable, learning_rate)`.
 
     Args:
         learning_rate: float or LearningRateSchedule.
@@ -187,11 +233,16 @@ class Optimizer(keras.optimizers.Optimizer):
     """
 
     def __init__(self, learning_rate: Any, name: str, **kwargs: Any):
+        settings = {
+            key: value
+            for key, value in kwargs.items()
+            if key not in _OF_THE_OTHER or (value and key != "jit_compile")
+        }
         if _IS_KERAS_3:
             rate = float(learning_rate) if isinstance(learning_rate, int) else learning_rate
-            super().__init__(learning_rate=rate, name=name, **known_settings(kwargs))
+            super().__init__(learning_rate=rate, name=name, **settings)
         else:
-            super().__init__(name=name, **{"jit_compile": False} | known_settings(kwargs))
+            super().__init__(name=name, **{"jit_compile": False} | settings)
             self._learning_rate = self._build_learning_rate(learning_rate)
 
     @property
@@ -199,73 +250,17 @@ class Optimizer(keras.optimizers.Optimizer):
         """The learning rate: a LearningRateSchedule, or a variable with the constant rate."""
         return self._learning_rate
 
-    def moment_names(self, variable: Any) -> tuple[str, ...]:
-        """Returns the names of the moments that are kept for a variable."""
-        raise NotImplementedError
-
-    def moments_of(self, variable: Any) -> dict[str, Any]:
-        """Returns the moments of a variable by name; `build` must have been called."""
-        return self._moments[self._number_of(variable)]
-
-    def name_of(self, variable: Any) -> str:
-        """Returns the full name of a variable, or of its copy on a replica."""
-        return self._names[self._number_of(variable)]
-
-    def build(self, var_list: Sequence[Any]) -> None:
-        """Creates the moments of variables; later calls do nothing."""
-        if "_moments" in vars(self):
-            return
-        super().build(var_list)
-        self._names = [*map(name_of, var_list)]
-        self._moments = [
-            {
-                name: self.add_variable_from_reference(variable, name)
-                for name in self.moment_names(variable)
-            }
-            for variable in var_list
-        ]
-        self._built = True
-
-    def save_own_variables(self, store: Any) -> None:
-        for name, variable in self._state().items():
-            store[name] = variable.numpy()
-
-    def load_own_variables(self, store: Any) -> None:
-        state = self._state()
-        if state.keys() != set(store.keys()):
-            super().load_own_variables(store)  # of another optimizer: Keras warns
-            return
-        for name, variable in state.items():
-            variable.assign(store[name])
-
-    def _state(self):
-        """Returns the variables by names that do not depend on the version of Keras.
-
-        They have the numbers of the weights, whose names are not always unique, nor the same in a
-        model that is made again.
-        """
-        state = {"iteration": self._iterations}
-        if hasattr(self._learning_rate, "assign"):
-            state["learning_rate"] = self._learning_rate
-        of_all = {
-            "average": getattr(self, "_model_variables_moving_average", None),
-            "accumulated": getattr(self, "_accumulated_gradients", None),
-        }
-        for number, moments in enumerate(getattr(self, "_moments", ())):
-            further = {kind: variables[number] for kind, variables in of_all.items() if variables}
-            state |= {f"{number}.{kind}": each for kind, each in (moments | further).items()}
-        return state
+    def number_of(self, variable: Any) -> int:
+        """Returns the position of a variable, or of its copy on a replica, among those built."""
+        if _IS_KERAS_3:
+            return self._get_variable_index(variable)
+        return self._index_dict[self._var_key(variable)]
 
     def _backend_apply_gradients(self, grads, trainable_variables):
         """Called by Keras 3, which would clip the gradients of each replica and then sum them."""
         pairs = self._all_reduce_sum_gradients([*zip(grads, trainable_variables, strict=True)])
         with _summed(self):
             super()._backend_apply_gradients([each for each, _ in pairs], trainable_variables)
-
-    def _number_of(self, variable):
-        if _IS_KERAS_3:
-            return self._get_variable_index(variable)
-        return self._index_dict[self._var_key(variable)]
 
     def _get_current_learning_rate(self):
         """Called by Keras 3, which would ask a schedule for the rate of a batch."""
@@ -277,6 +272,16 @@ class Optimizer(keras.optimizers.Optimizer):
         """Called by Keras 2.15, whose `update_step` has no learning rate."""
         if hasattr(variable, "_unique_id"):  # not while a folder is saved
             self.update_step(gradient, variable, self.learning_rate)
+
+    def _deduplicate_sparse_grad(self, grads):
+        """Called by Keras 2.15: repeated rows are summed when the gradient becomes dense.
+
+        It would merge them by `tf.unique`, whose result does not compile for TPUs.
+        """
+        return grads
+
+    def _apply_weight_decay(self, variables):
+        """Does nothing: the decay is a part of the update."""
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()
@@ -298,53 +303,27 @@ def batches_passed(model: keras.Model, steps: int, initial_epoch: int) -> int:
     return epoch * steps + batch
 
 
-def known_settings(config: dict[str, Any]) -> dict[str, Any]:
-    """Returns the settings of an optimizer without those that the other Keras added, unset."""
-    return {
-        name: known_settings(value) if isinstance(value, dict) else value
-        for name, value in config.items()
-        if name not in _UNKNOWN or (value and name != "jit_compile")  # which Keras 3 has not
-    }
-
-
 def compile_as_stored(model: keras.Model, config: dict[str, Any], method: Any) -> None:
     """Compiles a loaded model by a method of Keras, from a `config` of either Keras.
 
-    The moments of an optimizer of Keras itself are restored only by the Keras that wrote them: they
-    are numbered, in another order. A warning says so.
+    Of the other Keras, only optimizers of this package are restored: those of Keras number their
+    moments in another order. A warning says so.
     """
     config = dict(config)
-    written = config.pop("keras")
-    if not _IS_KERAS_3:
-        config.pop("auto_scale_loss", None)
-    is_other = written.split(".")[0] != keras.__version__.split(".")[0]
-    if isinstance(stored := config.get("optimizer"), dict):
-        config["optimizer"] = known_settings(stored)
-        if is_other and "inner_optimizer" in stored["config"]:
-            config["optimizer"] = _loss_scale_of_this_keras(config["optimizer"]["config"])
-    method(config)
-    optimizer = getattr(model, "optimizer", None)
-    if is_other and hasattr(optimizer, "inner_optimizer"):
-        optimizer.load_own_variables = lambda store: None  # the scale begins anew
-        optimizer = optimizer.inner_optimizer
-    if is_other and optimizer is not None and not isinstance(optimizer, Optimizer):
-        optimizer.load_own_variables = lambda store: None
+    written, optimizer = config.pop("keras"), config.get("optimizer")
+    registered = str(optimizer["registered_name"]) if isinstance(optimizer, dict) else ""
+    is_other = written.partition(".")[0] != keras.__version__.partition(".")[0]
+    if is_other and not registered.startswith("albert_keras>"):
         warnings.warn(
-            f"The weights are restored, the moments of {type(optimizer).__name__} are not: Keras "
-            f"{written} wrote them, this is Keras {keras.__version__}. Optimizers of albert_keras, "
-            "such as Lamb and AdamW, are restored by both.",
+            f"The weights are restored, the optimizer is not: Keras {written} wrote it, this is "
+            f"Keras {keras.__version__}. Call `compile` before you train the model. Optimizers of "
+            "albert_keras, such as Lamb and AdamW, are restored by both.",
             stacklevel=2,
         )
-
-
-def _loss_scale_of_this_keras(config):
-    """Returns a `LossScaleOptimizer` as stored by this Keras; the other has another class."""
-    config = {name: config.get(name) for name in ("initial_scale", "dynamic_growth_steps")} | {
-        "inner_optimizer": keras.optimizers.deserialize(config["inner_optimizer"])
-    }
-    given = {name: value for name, value in config.items() if value is not None}
-    scaled = keras.mixed_precision.LossScaleOptimizer(**given)
-    return keras.saving.serialize_keras_object(scaled)
+        return
+    if not _IS_KERAS_3:
+        config.pop("auto_scale_loss", None)
+    method(config)
 
 
 def apply_summed(optimizer: Any, gradients: Sequence[Any], variables: Sequence[Any]) -> None:
@@ -369,8 +348,3 @@ def _summed(optimizer):
         yield
     finally:  # each replica ends it
         vars(optimizer).pop("_all_reduce_sum_gradients", None)
-
-
-def key_of(name):
-    """Returns the name of a weight as a key of an HDF5 file, where "/" would make groups."""
-    return name.replace("/", ".")

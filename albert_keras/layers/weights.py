@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_keras.keras_versions import groups_above, key_of, name_of, new_weight, take_any_inputs
+from albert_keras.keras_versions import groups_above, name_of, new_weight, take_any_inputs
 from albert_keras.layers.dropout import Dropout
 from albert_keras.layers.fused import dense, layer_norm
 
@@ -21,6 +21,11 @@ def name_seed(seed, name):
     """Returns the seed of one weight or dropout (int), from the model's seed and the full name."""
     digest = hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=4).digest()
     return int.from_bytes(digest, "big") >> 1  # below 2**31
+
+
+def key_of(name: str) -> str:
+    """Returns the name of a weight as a key of an HDF5 file, where "/" would make groups."""
+    return name.replace("/", ".")
 
 
 def seed_of_model(seed: int | None) -> int:

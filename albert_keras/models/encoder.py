@@ -13,7 +13,6 @@ from albert_keras.formats.open_weights import open_weights
 from albert_keras.keras_versions import (
     any_inputs,
     compile_as_stored,
-    key_of,
     name_of,
     take_any_inputs,
     track,
@@ -24,7 +23,7 @@ from albert_keras.layers.dropout import DropoutSeed, DropoutSteps
 from albert_keras.layers.embeddings import FactorizedEmbedding
 from albert_keras.layers.feed_forward import FeedForwardBlock
 from albert_keras.layers.kernels import inference
-from albert_keras.layers.weights import NamedDense, StoredOnce, seed_of_model
+from albert_keras.layers.weights import NamedDense, StoredOnce, key_of, seed_of_model
 from albert_keras.models.encoder_inputs import checked_inputs
 from albert_keras.models.execution import Execution
 from albert_keras.shape import count_weights

@@ -14,11 +14,12 @@ import keras
 import tensorflow as tf
 
 from albert_keras.keras_versions import (
-    OWN_STEP,
+    OwnStepModel,
     apply_summed,
     batches_done,
     count_batch,
     fit_executions,
+    forget_steps,
     steps_per_execution,
     track,
 )
@@ -45,7 +46,7 @@ from data_pipeline.settings import did_you_mean
 NO_PREDICTION_GUARD = 1e-5
 
 
-class ObjectiveModel(PlannedTraining):
+class ObjectiveModel(PlannedTraining, OwnStepModel):
     """Base class of the models of this project: `fit` and `evaluate` train and score objectives.
 
     To train another objective, or to mask one differently, override `objectives`, and give
@@ -141,7 +142,7 @@ class ObjectiveModel(PlannedTraining):
         optimizer = self._optimizer(optimizer, learning_rate)
         # Of a LossScaleOptimizer the optimizer within: the step has a loss scale of its own.
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-        super().compile(optimizer=optimizer, **OWN_STEP, **kwargs)
+        super().compile(optimizer=optimizer, **kwargs)
         fit_executions(self)
         clip_norm = _clip_norm(self.optimizer) if clip_norm == "auto" else clip_norm
         # The logs of a step are those of the whole batch on each replica; Keras would add them up.
@@ -175,11 +176,6 @@ class ObjectiveModel(PlannedTraining):
 
     def _compile_again(self, **config: Any) -> None:
         ObjectiveModel.compile(self, **config)  # which has the weights of all objectives
-
-    def _get_optimizer(self, optimizer):
-        # Keras 2.15 would refuse None, and wrap an optimizer for float16, whose gradients the guard
-        # must see before that.
-        return optimizer
 
     @property
     def trained_weights(self) -> list[tf.Variable]:
@@ -238,15 +234,13 @@ class ObjectiveModel(PlannedTraining):
         fit_executions(self, steps)
         return super().fit(x, y, batch_size, epochs, verbose, callbacks, **kwargs)
 
-    def _maybe_symbolic_build(self, *args, **kwargs):
-        """Called by Keras 3, to create variables, which exist; it cannot with several workers."""
-
     def forget_graphs(self) -> None:
         """Makes the next `fit` and `evaluate` build new graphs, as required for other shapes.
 
         A graph that has seen two shapes is built for any shape, and differs in the last bits.
         """
-        self.train_function = self.train_tf_function = self.test_function = None
+        forget_steps(self)
+        self.test_function = None
 
     def keep_means(self) -> None:
         """Makes the next `fit` continue the restored means instead of resetting them."""

@@ -184,12 +184,10 @@ class AlbertForSimilarity(AlbertForTexts):
     def as_losses_read(self, y: Any, y_pred: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
         return _column(y), _column(y_pred, sample_weight), sample_weight
 
-    def _maybe_symbolic_build(self, *args, **kwargs):
-        """Called by Keras 3 on replicas: without values there are no vectors for `pair_loss`."""
-        loss = self._compile_loss
-        self._compile_loss = None if self.has_usual_loss else loss
-        super()._maybe_symbolic_build(*args, **kwargs)
-        self._compile_loss = loss
+    @property
+    def has_symbolic_loss(self) -> bool:
+        """bool. Of `pair_loss` no: without values there are no vectors."""
+        return not self.has_usual_loss
 
     def vectors(
         self, texts: Tensors, training: bool | None = None, dropout_seed: Any = None

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.keras_versions import is_compiled
+from albert_keras.keras_versions import BuiltModel, is_compiled
 from albert_keras.layers.kernels import compiled_kernels, compiled_part_of, has_gpu, is_on_cpu
 from albert_keras.models.planned_training import PlannedTraining
 from albert_keras.models.row_predictor import RowPredictor
@@ -36,7 +36,7 @@ from data_pipeline.errors import InputError
 Tensors = Mapping[str, Any]
 
 
-class TextTraining(PlannedTraining):
+class TextTraining(PlannedTraining, BuiltModel):
     """What `compile`, `fit`, `evaluate`, `predict` and the calls for one batch do with texts.
 
     The training step, losses, metrics, weights of examples and classes, and callbacks are those of
@@ -358,14 +358,6 @@ class TextTraining(PlannedTraining):
     def predict_step(self, *args: Any) -> Any:
         with self._kernels(has_gpu()):
             return super().predict_step(*args)
-
-    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Called by Keras 3, which would build metrics from the mean of the replicas' ids."""
-        if iterator is not None and self._distribute_strategy is not None:
-            results = self.distribute_strategy.experimental_local_results
-            _, _, batches = next(iter(iterator))
-            data_batch = tf.nest.map_structure(lambda one: results(one)[0], next(batches))
-        super()._maybe_symbolic_build(data_batch=data_batch)
 
     @contextlib.contextmanager
     def _kernels(self, wanted: bool) -> Iterator[None]:

@@ -13,7 +13,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_keras.keras_versions import Optimizer, batches_done, batches_passed
+from albert_keras.keras_versions import (
+    OptimizerOfBoth,
+    batches_done,
+    batches_passed,
+    forget_steps,
+    num_batches,
+)
 from albert_keras.optimization.lamb import AdamW, Lamb
 from albert_keras.optimization.muon import Muon
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
@@ -210,7 +216,7 @@ class PlannedRates:
                 decay_from_warmup_end=start > 0,
             )
             if done:  # compiled steps have the schedule of an earlier training
-                self._model.train_function = self._model.train_tf_function = None
+                forget_steps(self._model)
 
         def begin_again(logs):
             if steps is not None:
@@ -234,7 +240,7 @@ def check_schedule(optimizer: Any) -> None:
     """Raises ValueError if the learning rate of an optimizer is 0 from now on."""
     schedule = getattr(optimizer, "_learning_rate", None)
     # Keras 3 asks for the rate of a batch, our optimizers for that of an update.
-    is_ours = isinstance(optimizer, Optimizer)
+    is_ours = isinstance(optimizer, OptimizerOfBoth)
     done = int((optimizer.iterations if is_ours else batches_done(optimizer)).numpy())
     if (
         isinstance(schedule, WarmupPolynomialDecay)
@@ -250,7 +256,7 @@ def check_schedule(optimizer: Any) -> None:
 def _num_batches(data, batch_size):
     """Returns the number of batches of data in any form of Keras; None if it is unknown."""
     if isinstance(data, keras.utils.Sequence):
-        return data.num_batches if hasattr(data, "num_batches") else len(data)  # of Keras 3
+        return num_batches(data)
     if isinstance(data, tf.data.Dataset):
         count = int(data.cardinality())
         return count if count > 0 else None

@@ -7,8 +7,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_keras.keras_versions import Optimizer
 from albert_keras.layers.kernels import kernel
+from albert_keras.optimization.base import Optimizer
 
 #: Patterns of the weights that google-research/albert neither decays nor, with LAMB, rescales.
 EXCLUDED = ("LayerNorm", "layer_norm", "bias")
@@ -112,14 +112,6 @@ class Lamb(Optimizer):
         weight_norm, update_norm = (tf.sqrt(tf.nn.l2_loss(tensor)) for tensor in (var, update))
         has_both = (weight_norm > 0) & (update_norm > 0)
         return tf.where(has_both, tf.math.divide_no_nan(weight_norm, update_norm), 1.0)
-
-    def _deduplicate_sparse_grad(self, grads):
-        # Repeated rows are summed when the gradient becomes dense. Keras would merge them by
-        # tf.unique, whose result has no static shape and does not compile for TPUs.
-        return grads
-
-    def _apply_weight_decay(self, variables):
-        """Does nothing: the decay is a part of the update, which the trust ratio rescales."""
 
     def _is_decayed(self, variable):
         is_excluded = self._is_named_by(self._not_decayed, variable)
