@@ -5,12 +5,11 @@ No code of a folder runs, and neither transformers nor PyTorch is needed.
 
 import logging
 import os
-import re
 from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.detection import CONFIG, HUGGING_FACE_WEIGHTS
@@ -42,7 +41,6 @@ Tensors = dict[str, np.ndarray]
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 #: Parts of the encoder, with which the names in a model without heads start.
 _PARTS = ("embeddings.", "encoder.", "transformer.", "pooler.")
-_WORDS = "embeddings.word_embeddings.weight"
 _PRETRAINING = ("masked_lm", "sentence_order")
 #: Constants that earlier versions saved, the same in each model.
 _CONSTANTS = ("embeddings.position_ids", "embeddings.token_type_ids")
@@ -61,10 +59,9 @@ def read(path):
     values = read_json(folder / CONFIG)
     family = family_of(values)
     is_tied = values.get("tie_word_embeddings") is not False
-    theirs, prefix_notes = _without_wrapper(_read_weights(folder), family)
-    theirs = _with_current_names(theirs, family, source)
+    theirs = _with_current_names(_read_weights(folder), family, source)
     theirs = _without_copies(theirs, family, is_tied, source)
-    theirs, head_notes = _without_unknown_heads(theirs, family)
+    theirs, notes = _without_unknown_heads(theirs, family)
     heads = family.heads_in(theirs)
     class_name = class_of(family, heads, values) if heads in family.classes else ""
     config = to_albert_config(family, values, heads)
@@ -84,7 +81,6 @@ def read(path):
         tensors = without_blank(TYPES, config, tensors)
         config = config if TYPES in tensors else config.replace(type_vocab_size=0)
         tensors = tensors if needs_pooler else without_blank(POOLER, config, tensors)
-    notes = (*prefix_notes, *head_notes)
     return OpenedModel.of(config, tensors, source, labels=labels, notes=notes, **embedding)
 
 
@@ -167,17 +163,7 @@ def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
 def write_safetensors(path: str | Path, tensors: dict[str, np.ndarray]):
     """Writes tensors of dtype float64, float32, float16 or int64, as transformers expects them."""
     arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-    path = Path(path)
-    path.touch()
-    mode = path.stat().st_mode  # the library replaces the file by one that nobody else can read
-    try:
-        save_file(arrays, path, metadata={"format": "pt"})
-    except SafetensorError as error:
-        number = re.search(r"os error (\d+)", str(error))
-        if number is None:
-            raise
-        raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
-    path.chmod(mode)
+    Path(path).write_bytes(save(arrays, metadata={"format": "pt"}))
 
 
 def _read_tensor(file, name):
@@ -197,20 +183,6 @@ def _rows_of(
     """Returns the table of a model without braces."""
     groups = config.num_hidden_groups if family.shares else config.num_hidden_layers
     return expand(family.rows(heads, class_name), groups, config.inner_group_num)
-
-
-def _without_wrapper(tensors: Tensors, family: Family) -> tuple[Tensors, tuple[str, ...]]:
-    """Removes what names begin with if the model was a part of another; returns notes about it.
-
-    Training programs save a model as their part: `module.` of PyTorch, `model.` of Lightning.
-    """
-    tables = [name for name in tensors if name.endswith(_WORDS)]
-    prefix = tables[0].removesuffix(_WORDS).removesuffix(family.prefix) if len(tables) == 1 else ""
-    if not prefix:
-        return tensors, ()
-    note = f"the names of its tensors begin with `{prefix}`, which is removed"
-    logger.warning(note)
-    return {name.removeprefix(prefix): array for name, array in tensors.items()}, (note,)
 
 
 def _with_current_names(tensors: Tensors, family: Family, source: str) -> Tensors:

@@ -34,8 +34,6 @@ from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 _PREFIX = "model.ckpt"
-#: The projection of the embeddings of words alone, which later models have for all embeddings.
-_FIRST_CHINESE = "bert/embeddings/word_embeddings_2"
 
 
 def find_weights(place: Place, step: int | str | None = None) -> OpenedModel:
@@ -81,13 +79,6 @@ def _of_checkpoint(prefix, run=None):
         check_undamaged(folder, saved)
     open_it = functools.partial(CheckpointTensors, str(prefix))
     tensors = open_it()
-    if _FIRST_CHINESE in tensors.shapes:
-        raise InputError(
-            f"`{prefix}` must be an ALBERT as google-research/albert publishes it. Received: "
-            f"`{_FIRST_CHINESE}`, of the first generation of Chinese ALBERT (albert_zh), which "
-            "embeds words in another way. Use one of the second, whose name ends in `_google`, or "
-            "Google's `albert_base_zh`."
-        )
     if not encoder_names(tensors):
         some = ", ".join(sorted(tensors.shapes)[:3]) or "nothing"
         raise InputError(

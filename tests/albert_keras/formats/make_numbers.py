@@ -3,7 +3,7 @@
     python make_numbers.py
 
 The file has, for each class in `CASES`, a tiny model with random weights and what transformers 5.23
-answers for the batch of `inputs`; `read` returns them.
+answers for the batch of `inputs` (5.24 for pre-training); `read` returns them.
 """
 
 import json
@@ -22,6 +22,14 @@ ROBERTA = {
     "type_vocab_size": 1,
     "layer_norm_eps": 1e-5,
 }
+ALBERT = ROBERTA | {
+    "embedding_size": 6,
+    "num_hidden_layers": 4,
+    "num_hidden_groups": 2,
+    "inner_group_num": 2,
+    "type_vocab_size": 2,
+}
+BERT = ROBERTA | {"type_vocab_size": 2, "hidden_act": "gelu_new"}
 DISTILBERT = {
     "dim": 8,
     "n_layers": 2,
@@ -35,6 +43,7 @@ CASES = {
     for kind, sizes in (("Roberta", ROBERTA), ("DistilBert", DISTILBERT))
     for task in TASKS
 }
+CASES |= {"AlbertForPreTraining": SIZES | ALBERT, "BertForPreTraining": SIZES | BERT}
 FILE = Path(__file__).with_name("numbers_of_transformers.npz")
 
 

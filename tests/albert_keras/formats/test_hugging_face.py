@@ -1,72 +1,18 @@
 """Folders of Hugging Face: what transformers computes, to the bit, in files of any age."""
 
-import errno
-import itertools
 import json
-import resource
 
 import numpy as np
 import pytest
 
 from albert_keras.formats import hugging_face
-from albert_keras.formats.detection import find
 from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
 from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import (
-    BERT,
-    GROUPS,
     assert_same_weights,
     pretraining_weights,
 )
 
-#: Names of layers in ALBERT of transformers -> ours, for each group `{g}` and block `{k}`; in BERT
-#: for each layer `{g}`. RoBERTa and DistilBERT are compared with numbers of transformers.
-ALBERT_NAMES = """
-albert.embeddings.word_embeddings bert/embeddings/word_embeddings
-albert.embeddings.token_type_embeddings bert/embeddings/token_type_embeddings
-albert.embeddings.position_embeddings bert/embeddings/position_embeddings
-albert.embeddings.LayerNorm bert/embeddings/LayerNorm
-albert.encoder.embedding_hidden_mapping_in bert/encoder/embedding_hidden_mapping_in
-albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.attention.query attention_1/self/query
-albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.attention.key attention_1/self/key
-albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.attention.value attention_1/self/value
-albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.attention.dense attention_1/output/dense
-albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.attention.LayerNorm LayerNorm
-albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.ffn ffn_1/intermediate/dense
-albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.ffn_output ffn_1/intermediate/output/dense
-albert.encoder.albert_layer_groups.{g}.albert_layers.{k}.full_layer_layer_norm LayerNorm_1
-albert.pooler bert/pooler/dense
-predictions.dense cls/predictions/transform/dense
-predictions.LayerNorm cls/predictions/transform/LayerNorm
-predictions cls/predictions/output_
-sop_classifier.classifier cls/seq_relationship/output_
-"""
-BERT_NAMES = """
-bert.embeddings.word_embeddings bert/embeddings/word_embeddings
-bert.embeddings.token_type_embeddings bert/embeddings/token_type_embeddings
-bert.embeddings.position_embeddings bert/embeddings/position_embeddings
-bert.embeddings.LayerNorm bert/embeddings/LayerNorm
-bert.encoder.layer.{g}.attention.self.query attention_1/self/query
-bert.encoder.layer.{g}.attention.self.key attention_1/self/key
-bert.encoder.layer.{g}.attention.self.value attention_1/self/value
-bert.encoder.layer.{g}.attention.output.dense attention_1/output/dense
-bert.encoder.layer.{g}.attention.output.LayerNorm LayerNorm
-bert.encoder.layer.{g}.intermediate.dense ffn_1/intermediate/dense
-bert.encoder.layer.{g}.output.dense ffn_1/intermediate/output/dense
-bert.encoder.layer.{g}.output.LayerNorm LayerNorm_1
-bert.pooler.dense bert/pooler/dense
-cls.predictions.transform.dense cls/predictions/transform/dense
-cls.predictions.transform.LayerNorm cls/predictions/transform/LayerNorm
-cls.predictions cls/predictions/output_
-cls.seq_relationship cls/seq_relationship/output_
-"""
-CASES = {
-    "albert": {},
-    "equal-sizes": {"embedding_size": 8},
-    "equal-sizes-projected": {"embedding_size": 8, "embedding_projection": "always"},
-    "groups": GROUPS | {"hidden_act": "relu"},
-    "bert": BERT,
-}
 WORDS, BIAS = "albert.embeddings.word_embeddings.weight", "predictions.bias"
 COPIES = {"predictions.decoder.weight": WORDS, "predictions.decoder.bias": BIAS}
 INDEX = "model.safetensors.index.json"
@@ -101,46 +47,6 @@ def change(folder, tensors=None, **values):
     (folder / "config.json").write_text(json.dumps(values_of(folder) | values))
 
 
-def named_in_transformers(weights):
-    """Returns the tensors by their names there; kernels of dense layers are [out, in] there."""
-    config, arrays, found = weights.albert_config, weights.arrays, {}
-    is_bert = config.sharing == "none"
-    groups = config.num_hidden_layers if is_bert else config.num_hidden_groups
-    for g, k in itertools.product(range(groups), range(config.inner_group_num)):
-        for line in (BERT_NAMES if is_bert else ALBERT_NAMES).strip().splitlines():
-            theirs, ours = line.format(g=g, k=k).split()
-            if not ours.startswith(("bert/", "cls/")):
-                ours = f"bert/encoder/transformer/group_{g}/inner_group_{k}/{ours}"
-            for end, their_end in (
-                ("", "weight"),
-                ("/kernel", "weight"),
-                ("/bias", "bias"),
-                ("/gamma", "weight"),
-                ("/beta", "bias"),
-                ("weights", "weight"),
-                ("bias", "bias"),
-            ):
-                if ours + end in arrays:
-                    array = arrays[ours + end]
-                    found[f"{theirs}.{their_end}"] = array.T if end == "/kernel" else array
-    return found
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_tensors_have_the_names_and_layouts_of_transformers(tmp_path, case):
-    weights = pretraining_weights(**CASES[case])
-    hugging_face.write(weights, tmp_path, {})
-    theirs, expected = tensors_of(tmp_path), named_in_transformers(weights)
-    if case == "equal-sizes":  # theirs always project the embeddings
-        name = "albert.encoder.embedding_hidden_mapping_in"
-        expected |= {f"{name}.weight": np.eye(8), f"{name}.bias": np.zeros(8)}
-    assert theirs.keys() == expected.keys()
-    for name, array in expected.items():
-        np.testing.assert_array_equal(theirs[name], array, err_msg=name)
-    assert find(tmp_path).kind == "hugging-face"
-    assert_same_weights(hugging_face.read(tmp_path), weights)
-
-
 def test_names_of_other_days_are_read(albert, source):
     tensors = tensors_of(source)
     old = {
@@ -155,21 +61,6 @@ def test_names_of_other_days_are_read(albert, source):
     for one in (old, without_prefix, tensors | copies, copies_only):
         change(source, one)
         assert_same_weights(hugging_face.read(source), albert)
-
-
-@pytest.mark.parametrize("prefix", ["module.", "model.", "net.encoder."])
-def test_a_model_that_was_a_part_of_another_is_read_and_told(prefix, albert, source, caplog):
-    tensors = tensors_of(source)
-    change(source, {prefix + name: array for name, array in tensors.items()})
-    found = hugging_face.read(source)
-    assert_same_weights(found, albert)
-    assert found.notes == (f"the names of its tensors begin with `{prefix}`, which is removed",)
-    assert found.notes[0] in caplog.text
-    bare = {name: array for name, array in tensors.items() if name.startswith("albert.")}
-    bare = {prefix + name.removeprefix("albert."): array for name, array in bare.items()}
-    change(source, bare | {"loss.weight": np.zeros(2, np.float32)})
-    found = hugging_face.read(source)
-    assert found.heads == () and "dropped: loss.weight" in found.notes[1]
 
 
 def test_an_output_layer_of_its_own_is_refused(albert, source):
@@ -250,21 +141,6 @@ def write_raw(path, header, numbers):
     header = json.dumps(header).encode()
     path.write_bytes(len(header).to_bytes(8, "little") + header + numbers)
     return path
-
-
-def test_a_file_of_tensors_can_be_read_by_others_and_an_error_names_it(tmp_path):
-    path = tmp_path / "model.safetensors"
-    (tmp_path / "other").touch()
-    write_safetensors(path, {"a": np.ones(2)})
-    assert path.stat().st_mode == (tmp_path / "other").stat().st_mode
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(OSError) as error:
-            write_safetensors(path, {"a": np.ones(2000)})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert (error.value.errno, error.value.filename) == (errno.EFBIG, str(path))
 
 
 def test_numbers_of_16_bits_are_read_exactly(tmp_path):

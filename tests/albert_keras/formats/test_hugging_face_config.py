@@ -1,12 +1,8 @@
 """Which class and which `config.json` of transformers belongs to a model of ours, and back."""
 
-import json
-
 import pytest
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats import hugging_face
-from albert_keras.formats.hugging_face import read_safetensors
 from albert_keras.formats.hugging_face_config import (
     family_for,
     family_of,
@@ -16,15 +12,6 @@ from albert_keras.formats.hugging_face_config import (
 )
 from albert_keras.formats.hugging_face_tables import FAMILIES
 from data_pipeline.errors import InputError
-from tests.albert_keras.formats.random_weights import (
-    BERT,
-    DISTILBERT,
-    ROBERTA,
-    assert_same_weights,
-    pretraining_weights,
-    task_weights,
-    without,
-)
 
 BOTH = ("masked_lm", "sentence_order")
 SIZES = {"vocab_size": 50, "hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2}
@@ -149,21 +136,6 @@ def test_the_model_decides_what_it_becomes(changes, family, groups):
     assert (found[0].name, found[1]) == (family, groups)
 
 
-@pytest.mark.parametrize(
-    "changes, reason",
-    [
-        ({"sharing": "attention"}, "`sharing`.*attention"),
-        (ROBERTA | {"pooler": "always"}, "roberta .*`pooler` must be"),
-        (DISTILBERT | {"pooler_activation": "tanh"}, '`pooler_activation` must be "relu"'),
-        (ROBERTA | {"sharing": "all"}, "`position_offset` must be 0"),
-        (BERT | {"pooler": "on_demand"}, '`pooler` must be "always"'),
-    ],
-)
-def test_a_model_of_no_family_is_refused_with_its_reasons(changes, reason):
-    with pytest.raises(InputError, match=reason):
-        family_for(AlbertConfig(**changes | {"hidden_size": 8, "num_attention_heads": 2}))
-
-
 def test_labels_are_names_and_not_numbers():
     assert read_labels({"id2label": {"1": "yes", "0": "no"}}, 2) == ("no", "yes")
     assert read_labels({"id2label": {"0": "LABEL_0", "1": "LABEL_1"}}, 2) == ()
@@ -182,48 +154,3 @@ def test_two_statements_about_labels_must_agree(ids):
     kept = {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}  # of before the labels were named
     for agreed in ({"a": 0, "b": 1, "c": 2}, kept):
         assert read_labels(names | {"label2id": agreed}, 3) == ("a", "b", "c")
-
-
-@pytest.mark.parametrize(
-    "kind, number, labels, changes, name",
-    [
-        ("classification", 3, ("a", "b", "c"), {}, "AlbertForSequenceClassification"),
-        ("regression", 1, (), {}, "AlbertForSequenceClassification"),
-        ("spans", 0, (), {}, "AlbertForQuestionAnswering"),
-        ("tagging", 4, (), BERT, "BertForSequenceClassification"),
-    ],
-)
-def test_heads_of_tasks_travel(tmp_path, kind, number, labels, changes, name):
-    weights = task_weights(kind, number, labels, **changes)
-    hugging_face.write(weights, tmp_path, {})
-    values = json.loads((tmp_path / "config.json").read_text())
-    assert values["architectures"] == [name]
-    start, outputs = ("classifier", number) if number else ("qa_outputs", 2)
-    assert len(read_safetensors(tmp_path / "model.safetensors")[f"{start}.bias"]) == outputs
-    assert len(values.get("id2label", "ab")) == outputs  # two where nothing is said
-    assert_same_weights(hugging_face.read(tmp_path), weights)
-
-
-@pytest.mark.parametrize(
-    "changes, left_out, name",
-    [
-        ({}, ("cls/seq",), "AlbertForMaskedLM"),
-        ({}, ("cls/",), "AlbertModel"),
-        (BERT, ("cls/predictions",), "BertForNextSentencePrediction"),
-    ],
-)
-def test_heads_decide_the_class(tmp_path, changes, left_out, name):
-    weights = without(pretraining_weights(**changes), *left_out)
-    hugging_face.write(weights, tmp_path, {})
-    assert json.loads((tmp_path / "config.json").read_text())["architectures"] == [name]
-    tensors = read_safetensors(tmp_path / "model.safetensors")
-    prefixed = any(tensor.startswith(("albert.", "bert.")) for tensor in tensors)
-    assert prefixed == (not name.endswith("Model"))
-    assert_same_weights(hugging_face.read(tmp_path), weights)
-
-
-def test_heads_transformers_does_not_have_together_are_refused(tmp_path):
-    for weights in (task_weights("spans_or_none", 0), without(pretraining_weights(), "cls/pred")):
-        with pytest.raises(InputError, match="transformers has no albert with the heads"):
-            hugging_face.write(weights, tmp_path, {})
-    assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""RoBERTa and DistilBERT against numbers that transformers computed."""
+"""Models of each family against numbers that transformers computed."""
 
 import json
 
@@ -12,17 +12,24 @@ from data_pipeline.errors import InputError
 from tests.albert_keras.formats import make_numbers
 from tests.albert_keras.formats.random_weights import (
     BERT,
-    DISTILBERT,
     ROBERTA,
     assert_same_weights,
     pretraining_model,
     pretraining_weights,
-    task_weights,
-    with_shape,
-    without,
 )
 from tests.albert_keras.tasks.small_tasks import build_model
 
+#: Class of transformers with several heads -> names of its outputs -> ours.
+LOGITS = {
+    "AlbertForPreTraining": {
+        "prediction_logits": "masked_lm_logits",
+        "sop_logits": "sentence_order_logits",
+    },
+    "BertForPreTraining": {
+        "prediction_logits": "masked_lm_logits",
+        "seq_relationship_logits": "sentence_order_logits",
+    },
+}
 TASKS = {
     "SequenceClassification": ("classification", 3),
     "TokenClassification": ("tagging", 3),
@@ -45,10 +52,9 @@ def ours(weights, name, batch):
     if kind is None:
         positions = np.tile(np.arange(10), (3, 1))
         outputs = pretraining_model(weights)(inputs | {"masked_lm_positions": positions})
-        return {
-            "logits": outputs["masked_lm_logits"],
-            "sequence_output": outputs["sequence_output"],
-        }
+        names = LOGITS.get(name, {"logits": "masked_lm_logits"})
+        names = names | {"sequence_output": "sequence_output"}
+        return {theirs: outputs[ours] for theirs, ours in names.items()}
     model = build_model(kind, weights.albert_config, number, dtype="float32")
     model.set_weights([weights.arrays[name] for name in weight_names(model)])
     return model.outputs_of(inputs) | {"sequence_output": model.encoder(inputs)["sequence_output"]}
@@ -78,33 +84,6 @@ def test_outputs_are_the_numbers_of_transformers_and_the_folder_comes_back(tmp_p
     written = json.loads((back / "config.json").read_text())
     assert written == written | values
     assert_same_weights(hugging_face.read(back), weights)
-
-
-@pytest.mark.parametrize("changes", [ROBERTA, DISTILBERT], ids=["roberta", "distilbert"])
-def test_models_without_heads_lose_and_gain_nothing(tmp_path, changes):
-    weights = without(pretraining_weights(**changes), "cls/")
-    hugging_face.write(weights, tmp_path, {})
-    stored = read_safetensors(tmp_path / "model.safetensors")
-    # Without one RobertaModel would get a random pooler.
-    pooler = stored.get("pooler.dense.weight")
-    assert (pooler is not None) == (changes is ROBERTA)
-    assert pooler is None or not pooler.any()
-    assert_same_weights(hugging_face.read(tmp_path), weights)
-
-
-@pytest.mark.parametrize("changes", [ROBERTA, DISTILBERT], ids=["roberta", "distilbert"])
-def test_the_pooler_of_a_choice_is_kept(tmp_path, changes):
-    weights = task_weights("choice", 1, **changes)
-    foreign = {"architectures": ["AlbertForMultipleChoice"]}
-    weights = with_shape(weights, foreign_keys=foreign)
-    hugging_face.write(weights, tmp_path, {})
-    stored = read_safetensors(tmp_path / "model.safetensors")
-    name = "roberta.pooler.dense" if changes is ROBERTA else "pre_classifier"
-    kernel = weights.arrays["bert/pooler/dense/kernel"]
-    np.testing.assert_array_equal(stored[f"{name}.weight"], kernel.T)
-    assert "classifier.weight" in stored
-    found = hugging_face.read(tmp_path)
-    assert found.arrays.keys() == weights.arrays.keys()
 
 
 @pytest.mark.parametrize("name", ["classifier.dense", "pre_classifier"])

@@ -9,7 +9,6 @@ import pytest
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats import keras_nlp
-from albert_keras.formats.detection import find
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -64,25 +63,6 @@ def test_kerasnlp_computes_the_same_and_what_it_saves_is_read(encoder, preset):
     assert_same_weights(keras_nlp.read(preset), with_arrays(weights, changed))
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"num_hidden_groups": 1, "inner_group_num": 1, "hidden_dropout_prob": 0.1}
-        | {"attention_probs_dropout_prob": 0.1},
-        {"embedding_size": 8},
-        {"embedding_size": 8, "embedding_projection": "always"},
-    ],
-)
-def test_there_and_back_is_the_same_model(changes, tmp_path):
-    weights = weights_of(scrambled(AlbertEncoder(CONFIG.replace(**changes), dtype="float32")))
-    keras_nlp.write(weights, tmp_path, {})
-    assert find(tmp_path).kind == "keras-nlp"
-    if not weights.albert_config.projects_embeddings:  # KerasNLP always does
-        with h5py.File(tmp_path / "model.weights.h5") as file:
-            np.testing.assert_array_equal(file["layers/dense/vars/0"], np.eye(8))
-    assert_same_weights(keras_nlp.read(tmp_path), weights)
-
-
 def test_the_names_of_keras_3_are_read(encoder, preset):
     with h5py.File(preset / "model.weights.h5", "a") as file:
         for block in ("", "_1", "_2", "_3"):
@@ -117,20 +97,6 @@ def test_the_vocabulary_travels_and_heads_without_a_place_are_named(tmp_path, ca
     found = keras_nlp.read(tmp_path)
     assert found.heads == ()
     assert "vocab.txt" in caplog.text and "cls/seq_relationship/output_weights" in caplog.text
-
-
-@pytest.mark.parametrize(
-    "changes, named",
-    [
-        ({"sharing": "attention"}, "sharing"),
-        ({"hidden_dropout_prob": 0.1}, "hidden_dropout_prob"),
-        ({"num_hidden_groups": 3}, "num_hidden_groups"),
-    ],
-)
-def test_what_keras_nlp_cannot_express_is_refused(changes, named, tmp_path):
-    with pytest.raises(InputError, match=f"`{named}`"):
-        keras_nlp.write(weights_of(AlbertEncoder(CONFIG.replace(**changes))), tmp_path, {})
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
