@@ -17,7 +17,6 @@ from albert_keras.formats.tokenizer_check import (
 from albert_keras.formats.tokenizer_json import (
     USUAL_LONGEST,
     added_tokens,
-    append_pieces,
     read_tokenizer_json,
 )
 from data_pipeline.errors import InputError
@@ -31,7 +30,6 @@ from data_pipeline.tokenizers.byte_bpe import (
 )
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
-from data_pipeline.tokenizers.wordpiece import read_pieces
 
 _MODELS = (".model", ".spm")
 PIECES, MERGES = "vocab.json", "merges.txt"
@@ -86,13 +84,13 @@ class ForeignVocabulary:
             return Tokenizer.of_bytes(self.files, source=self.source)
         check_side(self._settings, self._object(PIECES_FILE), self.source)
         if models:
-            return self._of_model(models[0])
-        if self._is_byte_bpe():
+            tokenizer = self._of_model(models[0])
+        elif self._is_byte_bpe():
             tokenizer = Tokenizer.of_bytes({PIECES_FILE: self._byte_bpe()}, source=self.source)
         elif self._has_json:
             tokenizer = self._of_json()
         elif lists:
-            tokenizer = self._of_list(lists[0])
+            tokenizer = self._tokenizer(lists[0], self.files[lists[0]], self._settings_of_bert())
         else:
             raise InputError(
                 f"`{self.source}` does not contain a vocabulary: a SentencePiece model (*.model), "
@@ -100,7 +98,9 @@ class ForeignVocabulary:
                 f"{', '.join(sorted(self.files))}."
             )
         check_class(self._class, tokenizer.config.kind, self._has_json, self.source)
-        check_ids(tokenizer, self.files, self._settings, self.source)
+        self._check_added(tokenizer)
+        if self._has_json and not models:  # a model of SentencePiece is used as it is
+            check_ids(tokenizer, self.files[PIECES_FILE], self._settings, self.source)
         return tokenizer
 
     def _of_model(self, name):
@@ -108,14 +108,7 @@ class ForeignVocabulary:
         # Their program lower-cases text unless its settings say otherwise.
         settings = self._settings and {"do_lower_case": True} | self._settings
         tokenizer = self._tokenizer(name, self.files[name], _normalization(settings))
-        check_class(self._class, tokenizer.config.kind, self._has_json, self.source)
         self._check_same_pieces(tokenizer, name)
-        if added := self._added_beyond(tokenizer.vocab_size):
-            raise InputError(
-                f"The vocabulary of `{self.source}` must have no tokens that were added to its "
-                f"SentencePiece model. Received: {', '.join(added)}. To use the model without "
-                f"them and their rows, pass {name} as `tokenizer`."
-            )
         return tokenizer
 
     def _of_json(self):
@@ -129,19 +122,6 @@ class ForeignVocabulary:
         tokenizer = self._tokenizer(found.file_name, found.content, settings, longest)
         self.origin = f"{self.source}: {PIECES_FILE}"
         return tokenizer
-
-    def _of_list(self, name):
-        """Reads a `vocab.txt`, with the tokens that were added to it, whose rows are kept.
-
-        In a text added tokens are found only where they are whole words.
-        """
-        content = self.files[name]
-        pieces = read_pieces(content)
-        ids = {piece: id for id, piece in enumerate(pieces)}
-        stored = self._added_beyond(0)
-        if added := {piece: id for piece, id in stored.items() if ids.get(piece) != id}:
-            content, self.notes = append_pieces(pieces, added, self.source)
-        return self._tokenizer(name, content, self._settings_of_bert())
 
     def _tokenizer(self, name, content, settings, longest=USUAL_LONGEST):
         self.origin = f"{self.source}: {name}"
@@ -172,8 +152,8 @@ class ForeignVocabulary:
                     "that the model was not trained with."
                 )
 
-    def _added_beyond(self, size):
-        """Returns the ids, from `size` on, of tokens that were added to a vocabulary, by token.
+    def _check_added(self, tokenizer):
+        """Raises InputError if tokens were added to a vocabulary.
 
         They are in `added_tokens.json`, `tokenizer.json` or `tokenizer_config.json`.
         """
@@ -186,7 +166,18 @@ class ForeignVocabulary:
             raise InputError(
                 f"The added tokens of `{self.source}` are damaged: {error!r}."
             ) from error
-        return {token: id for token, id in tokens.items() if id >= size}
+        size = tokenizer.vocab_size
+        added = [
+            token
+            for token, id in tokens.items()
+            if not 0 <= id < size or tokenizer.piece_of(id) != token
+        ]
+        if added:
+            raise InputError(
+                f"The vocabulary of `{self.source}` must have no added tokens. Received: "
+                f"{', '.join(added)}. In transformers, `resize_token_embeddings({size})` drops "
+                "their rows; save the model and its vocabulary without them."
+            )
 
     def _is_byte_bpe(self):
         """Returns whether the files are byte-level BPE, from their names and kind."""
@@ -201,8 +192,7 @@ class ForeignVocabulary:
         """Returns the `tokenizer.json` of our tokenizer folders for the files of a RoBERTa.
 
         `tokenizer.json` is read if there is one, else `vocab.json` with `merges.txt`. InputError if
-        it is not byte-level BPE, or has other special tokens than RoBERTa, or tokens that were
-        added.
+        it is not byte-level BPE, or has other special tokens than RoBERTa.
         """
         for name in (CONFIG_FILE, _SPECIAL):
             settings = self._object(name)
@@ -217,19 +207,10 @@ class ForeignVocabulary:
         prefix = self._settings.get(PREFIX)
         try:
             if PIECES_FILE in self.files:
-                added = added_tokens(parse_json(self.files[PIECES_FILE]))
                 content = read_bpe(self.files[PIECES_FILE])
                 prefix = content.add_prefix_space if prefix is None else prefix
             else:
-                added, content = self._object(_ADDED), self._joined()
-            ids = {piece: id for id, piece in enumerate(content.pieces)}
-            added = {token: id for token, id in added.items() if ids.get(token) != id}
-            if added:
-                raise InputError(
-                    f"The tokenizer of `{self.source}` must have no added tokens except RoBERTa's, "
-                    f"because byte-level BPE has no whole words. Received: {added!r}. Train the "
-                    "model without them, or pass another vocabulary as `tokenizer`."
-                )
+                content = self._joined()
             return write_bpe(content._replace(add_prefix_space=bool(prefix)))
         except InputError:
             raise

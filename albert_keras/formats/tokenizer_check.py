@@ -6,7 +6,6 @@ from typing import Any
 
 from albert_keras.config import check_keys
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.byte_bpe import read_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Texts in several scripts, with accents, digits, punctuation and capitals.
@@ -100,24 +99,23 @@ def check_class(name: str | None, kind: str, has_json: bool, source: str) -> Non
     )
 
 
-def check_ids(tokenizer: Tokenizer, files: dict[str, bytes], settings: dict, source: str) -> None:
+def check_ids(tokenizer: Tokenizer, pieces: bytes, settings: dict, source: str) -> None:
     """Compares the ids of a sample with those of the program that a vocabulary comes from.
 
-    Nothing is compared if the library `tokenizers` is not installed, or if the vocabulary is a
-    SentencePiece model, which is used as it is.
+    Nothing is compared if the library `tokenizers` is not installed.
 
     Args:
         tokenizer: Tokenizer. Ours.
-        files: Names of the files that the other program reads -> their contents.
-        settings: dict. The contents of their `tokenizer_config.json`.
+        pieces: Content of the `tokenizer.json` that the other program reads.
+        settings: dict. The contents of the `tokenizer_config.json` beside it.
         source: Where the files are, for the message.
 
     Raises:
         InputError: With the first text whose ids differ.
     """
-    theirs = _load(tokenizer, files, settings, source)
-    if theirs is None:
+    if importlib.util.find_spec("tokenizers") is None:
         return
+    theirs = _load(pieces, settings, source)
     theirs.no_truncation()
     theirs.no_padding()
     for text in SAMPLE:
@@ -132,43 +130,28 @@ def check_ids(tokenizer: Tokenizer, files: dict[str, bytes], settings: dict, sou
             )
 
 
-def _load(tokenizer, files, settings, source):
-    """Returns the tokenizer of the library `tokenizers` with the same pieces, or None."""
-    if importlib.util.find_spec("tokenizers") is None:
-        return None
+def _load(pieces, settings, source):
+    """Returns the tokenizer of the library `tokenizers`; InputError if it is damaged."""
     import tokenizers
 
-    if "tokenizer.json" in files:
-        try:
-            found = tokenizers.Tokenizer.from_str(files["tokenizer.json"].decode())
-        except Exception:  # the library raises nothing more specific; nobody reads such a file
-            return None
-        except BaseException as error:  # its PanicException is no Exception, and cannot be imported
-            if type(error).__name__ != "PanicException":
-                raise
-            raise InputError(
-                f"The tokenizer.json of `{source}` is damaged: the library tokenizers cannot read "
-                f"it ({error})."
-            ) from None
-        is_bpe = isinstance(found.model, tokenizers.models.BPE)
-        if overrides(settings):
-            found.normalizer = tokenizers.normalizers.BertNormalizer(
-                lowercase=lower_cases(settings), strip_accents=settings.get("strip_accents")
-            )
-        elif settings.get("add_prefix_space") is not None and is_bpe:
+    try:
+        found = tokenizers.Tokenizer.from_str(pieces.decode())
+    except BaseException as error:  # its PanicException is no Exception, and cannot be imported
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
+        raise InputError(
+            f"The tokenizer.json of `{source}` is damaged: the library tokenizers cannot read "
+            f"it ({error})."
+        ) from None
+    if overrides(settings):
+        found.normalizer = tokenizers.normalizers.BertNormalizer(
+            lowercase=lower_cases(settings), strip_accents=settings.get("strip_accents")
+        )
+    elif settings.get("add_prefix_space") is not None:
+        if isinstance(found.model, tokenizers.models.BPE):
             prefix = bool(settings["add_prefix_space"])
             found.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=prefix)
-        return found
-    ids = {tokenizer.piece_of(id): id for id in range(tokenizer.vocab_size)}
-    if tokenizer.config.kind == "bpe":
-        merges = read_bpe(tokenizer.model_bytes).merges
-        prefix = bool(settings.get("add_prefix_space"))
-        return tokenizers.ByteLevelBPETokenizer(ids, merges, add_prefix_space=prefix)
-    if "vocab.txt" in files and settings:
-        return tokenizers.BertWordPieceTokenizer(
-            ids, strip_accents=settings.get("strip_accents"), lowercase=lower_cases(settings)
-        )
-    return None
+    return found
 
 
 def overrides(settings: dict) -> bool:

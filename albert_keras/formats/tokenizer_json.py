@@ -188,47 +188,19 @@ def _read_word_pieces(values, name):
     if [ids[piece] for piece in pieces] != list(range(len(pieces))):
         raise InputError(f"The ids in `{name}` must be 0 to {len(pieces) - 1:,}, each once.")
     for piece in pieces:
-        if not is_one_piece(piece):
+        if read_pieces(f"{piece}\n".encode()) != [piece]:
             raise _inexpressible(name, "model.vocab", f"{piece!r}, with white space")
-    added = {piece: id for piece, id in added_tokens(values).items() if ids.get(piece) != id}
-    content, notes = append_pieces(pieces, added, name)
+    content = "".join(f"{piece}\n" for piece in pieces).encode()
     lower_case, strip_accents = _case_of_bert(values.get("normalizer") or {"type": "none"}, name)
     for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
         if step["type"] != "BertPreTokenizer":
             raise _inexpressible(name, "pre_tokenizer", step["type"])
-    return FromJson("vocab.txt", content, lower_case, strip_accents, notes, longest)
+    return FromJson("vocab.txt", content, lower_case, strip_accents, (), longest)
 
 
 def added_tokens(values: dict) -> dict[str, int]:
     """Returns the ids of the added tokens in the content of a `tokenizer.json`, by token."""
     return {str(token["content"]): token["id"] for token in values.get("added_tokens") or ()}
-
-
-def is_one_piece(piece: str) -> bool:
-    """Returns whether a piece is read back as it is from a line of a `vocab.txt`."""
-    return read_pieces(f"{piece}\n".encode()) == [piece]
-
-
-def append_pieces(
-    pieces: list[str], added: dict[str, int], source: str
-) -> tuple[bytes, tuple[str, ...]]:
-    """Returns a `vocab.txt` of pieces and added ones with their ids, and notes about them."""
-    new = sorted(added, key=added.__getitem__)
-    expected = list(range(len(pieces), len(pieces) + len(new)))
-    if [added[piece] for piece in new] != expected or not all(map(is_one_piece, new)):
-        raise InputError(
-            f"The added tokens of `{source}` must follow the {len(pieces):,} pieces of its "
-            f"vocabulary, without white space. Received: {added!r}. Save the model again after "
-            "`tokenizer.add_tokens` and `model.resize_token_embeddings`."
-        )
-    content = "".join(f"{piece}\n" for piece in (*pieces, *new)).encode()
-    if not new:
-        return content, ()
-    listing = ", ".join(new[:5]) + (" ..." if len(new) > 5 else "")
-    return content, (
-        f"{len(new)} added tokens keep their rows, and are found in a text only where they are "
-        f"whole words: {listing}",
-    )
 
 
 def _case_of_bert(normalizer, name):
