@@ -214,18 +214,6 @@ class OptimizerConfig(Settings):
         is_default = name == "muon" and "beta_2" not in self.model_fields_set
         return self.replace(name=name, lr=lr, beta_2=0.98 if is_default else self.beta_2)
 
-    def lr_advice(self, batch_size: int, hidden_size: int = 768) -> str | None:
-        """Returns a warning if the chosen rate of LAMB is far from its default: str or None."""
-        usual = pretraining_lr("lamb", batch_size, hidden_size)
-        if self.lr == "auto" or self.name != "lamb" or usual / 2 <= self.lr <= usual * 2:
-            return None
-        return (
-            f"the learning rate {self.lr:.3g} is {self.lr / usual:.2g} times the rate {usual:.3g} "
-            f"that `lr=auto` has with LAMB for batches of {batch_size} and a hidden size of "
-            f"{hidden_size}. A rate that is too high makes training diverge, above all in large "
-            "models"
-        )
-
     def warmup_for(self, num_steps: int) -> int:
         """Returns the warm-up of a run of `num_steps` steps (int).
 

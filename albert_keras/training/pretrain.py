@@ -123,7 +123,7 @@ def pretrain(
         if held_out is not None:
             name = str(held_out.folder)
             overlap = check_overlap(trained, digests_of(held_out), RECORDS, name)
-        config = _resolve(config, strategy, records, albert_config)
+        config = _resolve(config, strategy, records)
         staged = None
         if config.stages:
             staged = Stages(stages, config, albert_config, start.trained_positions)
@@ -215,15 +215,11 @@ def _check_folder(out, strategy, lock):
         check_output_folder(out)
 
 
-def _resolve(config, strategy, records, albert_config):
-    """Returns the configuration with all choices made, and warns of an unusual learning rate."""
+def _resolve(config, strategy, records):
+    """Returns the configuration with all choices made."""
     has_labels, on_tpu = records.info.objective != "none", is_tpu(strategy)
     resolved = config.resolved(choose_precision(strategy), has_labels, on_tpu)
     optimizer = resolved.optimizer
     why = f": {AUTO_RULE}" if config.optimizer.name == "auto" else ""
     logger.info("optimizer %s, peak rate %.3g%s", optimizer.name, optimizer.lr, why)
-    if config.optimizer.lr != "auto":
-        advice = optimizer.lr_advice(config.training.batch_size, albert_config.hidden_size)
-        if advice:
-            logger.warning("%s", advice)
     return resolved

@@ -81,18 +81,3 @@ def test_an_unusable_value_is_one_problem_under_its_name(field, value, message):
     with pytest.raises(SettingsError, match=f"`{field}.*{message}") as raised:
         OptimizerConfig(**{field: value})
     assert len(raised.value.problems) == 1
-
-
-@pytest.mark.parametrize(
-    "name, lr, batch_size, is_far",
-    [
-        ("lamb", 1.76e-3, 64, True),
-        ("lamb", 1e-5, 4096, True),
-        ("lamb", 1e-3, 4096, False),
-        ("lamb", "auto", 64, False),
-        ("adamw", 2e-5, 4096, False),
-    ],
-)
-def test_a_rate_of_lamb_far_from_its_default_is_reported(name, lr, batch_size, is_far):
-    advice = OptimizerConfig(name=name, lr=lr).lr_advice(batch_size)
-    assert "`lr=auto`" in advice if is_far else advice is None
