@@ -26,7 +26,6 @@ FOREIGN = {"foreign_keys": {"net_structure_type": 0}}
 PROJECTED = {"embedding_size": 8, "embedding_projection": "always"}
 #: Keys of ours that are in no file of google-research/albert.
 OURS_ALONE = dict.fromkeys(("sharing", "foreign_keys", "embedding_projection"))
-CHOICE = {"foreign_keys": {"architectures": ["AlbertForMultipleChoice"]}}
 LABELS = {"0": "a", "1": "b", "2": "c"}
 #: Names in transformers.
 WORDS, OF_CLASSES = "embeddings.word_embeddings.weight", "classifier.bias"
@@ -35,6 +34,10 @@ PRETRAINING, PROJECTION = "AlbertForPreTraining", "encoder.embedding_hidden_mapp
 
 def encoder(**changes):
     return without(pretraining_weights(**changes), "cls/")
+
+
+def choice(class_name, **changes):
+    return task_weights("choice", 1, foreign_keys={"architectures": [class_name]}, **changes)
 
 
 #: Format, weights, and values of its configuration, None for keys that are not there; with
@@ -74,13 +77,13 @@ MODELS = [
                 OF_CLASSES,
             ),
             (
-                task_weights("choice", 1, **ROBERTA | CHOICE),
+                choice("RobertaForMultipleChoice", **ROBERTA),
                 "RobertaForMultipleChoice",
                 {},
                 "roberta.pooler.dense.weight",
             ),
             (
-                task_weights("choice", 1, **DISTILBERT | CHOICE),
+                choice("DistilBertForMultipleChoice", **DISTILBERT),
                 "DistilBertForMultipleChoice",
                 {},
                 "pre_classifier.weight",
