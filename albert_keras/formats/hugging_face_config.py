@@ -4,53 +4,10 @@ import re
 
 from albert_keras.config import SHAPE_KEYS, AlbertConfig, check_keys
 from albert_keras.formats.detection import CONFIG
-from albert_keras.formats.hugging_face_tables import FAMILIES, Family
-from albert_keras.formats.model_weights import BERT_DEFAULTS, albert_sharing, check_expressible
+from albert_keras.formats.hugging_face_tables import ACTIVATION, FAMILIES, Family
+from albert_keras.formats.model_weights import albert_sharing, check_expressible
 from data_pipeline.errors import InputError
 
-#: Defaults of transformers for keys that may be missing, under our names.
-_BERT = BERT_DEFAULTS | {"type_vocab_size": 2, "layer_norm_epsilon": 1e-12}
-_DEFAULTS = dict.fromkeys(("bert", "roberta"), _BERT) | {
-    "albert": _BERT
-    | {
-        "embedding_size": 128,
-        "num_hidden_groups": 1,
-        "inner_group_num": 1,
-        "down_scale_factor": 1,  # unknown there, but present in the released files
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-    },
-    "distilbert": BERT_DEFAULTS,
-}
-#: Keys that have another name there than here.
-_KEYS = dict.fromkeys(("albert", "bert", "roberta"), {"layer_norm_epsilon": "layer_norm_eps"}) | {
-    "distilbert": {
-        "hidden_size": "dim",
-        "num_hidden_layers": "n_layers",
-        "num_attention_heads": "n_heads",
-        "intermediate_size": "hidden_dim",
-        "hidden_dropout_prob": "dropout",
-        "attention_probs_dropout_prob": "attention_dropout",
-        "hidden_act": "activation",
-    }
-}
-#: What all models of a kind have, and their files do not contain.
-_FIXED = {
-    "roberta": {
-        "position_embedding": "absolute",
-        "pooler": "on_demand",
-        "pooler_activation": "tanh",
-    },
-    "distilbert": {
-        "type_vocab_size": 0,
-        "position_embedding": "absolute",
-        "position_offset": 0,
-        "layer_norm_epsilon": 1e-12,
-        "pooler": "on_demand",
-        "pooler_activation": "relu",
-    },
-}
-_DEFAULT_ACTIVATION = {"albert": "gelu_new"}
 #: The id of padding, from which RoBERTa counts positions, and its default.
 _PAD, _PAD_ID = "pad_token_id", 1
 #: Their activation -> ours. Of several equal ones the first is written.
@@ -67,7 +24,7 @@ _ACTIVATIONS = {
     "swish": "silu",
     "linear": "linear",
 }
-_ACTIVATION, _NORM = "hidden_act", "layer_norm_eps"
+_NORM = "layer_norm_eps"
 #: Key -> the values it may have, if it is present: anything else is a model we cannot express.
 _ALLOWED = {
     "position_embedding_type": ("absolute", None),
@@ -108,8 +65,9 @@ def family_for(config: AlbertConfig) -> tuple[Family, int]:
     is_bert = is_bert and not config.projects_embeddings
     if is_bert and (config.position_offset or not config.type_vocab_size):
         name = "roberta" if config.position_offset else "distilbert"
-        check_expressible(f"The {name} of transformers", config, _FIXED[name], plain=False)
-        return FAMILIES[name], config.num_hidden_layers
+        family = FAMILIES[name]
+        check_expressible(f"The {name} of transformers", config, family.fixed, plain=False)
+        return family, config.num_hidden_layers
     allowed = {} if is_bert else albert_sharing(config)
     allowed |= {"layer_norm_epsilon": config.layer_norm_epsilon}
     check_expressible("ALBERT and BERT of transformers", config, allowed)
@@ -144,27 +102,23 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
     or as `check_keys`.
     """
     name = family.name
-    fixed, their_name = _FIXED.get(name, {}), _KEYS[name]
-    check_keys(
-        values, CONFIG, _keys_of(name), [their_name.get(field, field) for field in SHAPE_KEYS]
-    )
-    if _NORM not in their_name.values():
+    check_keys(values, CONFIG, family.known_keys(), [*map(family.key_of, SHAPE_KEYS)])
+    if _NORM not in family.keys.values():
         _check_value(values, _NORM, (1e-12,))
     for key, allowed in _ALLOWED.items():
         _check_value(values, key, allowed)
-    fields = dict.fromkeys(SHAPE_KEYS) | _DEFAULTS[name]
-    ours = fixed | {
-        field: values.get(their_name.get(field, field), default)
-        for field, default in fields.items()
+    fields = dict.fromkeys(SHAPE_KEYS) | family.defaults
+    ours = family.fixed | {
+        field: values.get(family.key_of(field), default) for field, default in fields.items()
     }
-    key = their_name.get(_ACTIVATION, _ACTIVATION)
-    activation = values.get(key, _DEFAULT_ACTIVATION.get(name, "gelu"))
+    key = family.key_of(ACTIVATION)
+    activation = values.get(key, family.activation)
     if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         known = ", ".join(_ACTIVATIONS)
         raise InputError(f"`{key}` must be one of {known}. Received: {activation!r}.")
-    ours[_ACTIVATION] = _ACTIVATIONS[activation]
+    ours[ACTIVATION] = _ACTIVATIONS[activation]
     if name == "roberta":
-        if "masked_lm" in heads and ours[_ACTIVATION] != "gelu_erf":
+        if "masked_lm" in heads and ours[ACTIVATION] != "gelu_erf":
             raise InputError(
                 f"`{key}` of a roberta with a masked-LM head must be gelu, because this head "
                 f"always uses gelu in transformers. Received: {activation!r}."
@@ -242,12 +196,11 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
     family, groups = family_for(config)
     foreign = dict(config.foreign_keys)
     values = {"architectures": [class_of(family, heads, foreign)], "model_type": family.name}
-    their_name = _KEYS[family.name]
-    for field in (*SHAPE_KEYS, *_DEFAULTS[family.name]):
-        values[their_name.get(field, field)] = getattr(config, field)
+    for field in (*SHAPE_KEYS, *family.defaults):
+        values[family.key_of(field)] = getattr(config, field)
     if family.shares:
         values["num_hidden_groups"] = groups
-    values[their_name.get(_ACTIVATION, _ACTIVATION)] = next(
+    values[family.key_of(ACTIVATION)] = next(
         theirs for theirs, ours in _ACTIVATIONS.items() if ours == config.hidden_act
     )
     if family.name == "roberta":
@@ -273,15 +226,9 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
     return values
 
 
-def _keys_of(name):
-    """Returns the keys that have a meaning here, as a kind of model calls them."""
-    fields = (*SHAPE_KEYS, *_DEFAULTS[name], _ACTIVATION)
-    return {_KEYS[name].get(field, field) for field in fields}
-
-
 def _foreign_keys(family, values, heads):
     """Returns the keys that are neither known here nor written in any case."""
-    known = _keys_of(family.name)
+    known = family.known_keys()
     known |= {"model_type", "tie_word_embeddings", "torch_dtype", _NORM}
     if family.name == "roberta":
         known.add(_PAD)

@@ -1,4 +1,4 @@
-"""Which tensor of transformers is which of ours: data, one `Family` for each kind of model.
+"""What transformers calls tensors and settings: data, one `Family` for each kind of model.
 
 The tables have the names of models with heads; a model without heads omits the first part of each
 name. In transformers, kernels of dense layers have the shape [out, in].
@@ -7,14 +7,20 @@ Source: `modeling_albert.py`, `modeling_bert.py`, `modeling_roberta.py` and
 `modeling_distilbert.py` of transformers 5.23 and 5.24.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from albert_keras.config import SHAPE_KEYS
+from albert_keras.formats.model_weights import BERT_DEFAULTS
 from albert_keras.formats.tensor_table import Naming, Row
 from albert_keras.shape import POOLER, PROJECTION
 
 _TORCH = Naming(".weight", ".bias", ".weight", ".bias", "transposed")
 _TYPES, _POSITIONS = "token_type_embeddings", "position_embeddings"
 _BOTH = ("masked_lm", "sentence_order")
+#: Our setting of the activation.
+ACTIVATION = "hidden_act"
+_NORM_KEY = {"layer_norm_epsilon": "layer_norm_eps"}
+_DEFAULTS = BERT_DEFAULTS | {"type_vocab_size": 2, "layer_norm_epsilon": 1e-12}
 
 
 class Family(NamedTuple):
@@ -35,6 +41,18 @@ class Family(NamedTuple):
     #: Such a pooler is part of the classifier there.
     classifiers: dict[str, tuple[tuple[Row, ...], tuple[Row, ...]]] = {}
     shares: bool = False  #: Whether depths share weights.
+    keys: dict[str, str] = _NORM_KEY  #: Our setting -> its key, where that has another name.
+    defaults: dict[str, Any] = _DEFAULTS  #: Our setting -> what a missing key means.
+    fixed: dict[str, Any] = {}  #: What all models of the kind have, and no file contains.
+    activation: str = "gelu"  #: Theirs, if a file has none.
+
+    def key_of(self, setting: str) -> str:
+        """Returns the key of one of our settings."""
+        return self.keys.get(setting, setting)
+
+    def known_keys(self) -> set[str]:
+        """Returns the keys that have a meaning here."""
+        return {*map(self.key_of, (*SHAPE_KEYS, *self.defaults, ACTIVATION))}
 
     def rows(self, heads: tuple[str, ...], class_name: str) -> tuple[Row, ...]:
         """Returns the table of a class with these heads."""
@@ -141,6 +159,16 @@ ALBERT = Family(
     copies=_copies("albert.", "predictions"),
     classes=_class_names("Albert") | {_BOTH: ("AlbertForPreTraining",)},
     shares=True,
+    defaults=_DEFAULTS
+    | {
+        "embedding_size": 128,
+        "num_hidden_groups": 1,
+        "inner_group_num": 1,
+        "down_scale_factor": 1,  # unknown there, but present in the released files
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    },
+    activation="gelu_new",
 )
 
 _BERT_BLOCK = {
@@ -182,6 +210,7 @@ ROBERTA = Family(
             class_rows("", "classifier.out_proj"),
         )
     },
+    fixed={"position_embedding": "absolute", "pooler": "on_demand", "pooler_activation": "tanh"},
 )
 
 DISTILBERT = Family(
@@ -207,6 +236,24 @@ DISTILBERT = Family(
     classifiers={
         end: (_TORCH.dense(POOLER, "pre_classifier"), class_rows("", "classifier"))
         for end in ("SequenceClassification", "MultipleChoice")
+    },
+    keys={
+        "hidden_size": "dim",
+        "num_hidden_layers": "n_layers",
+        "num_attention_heads": "n_heads",
+        "intermediate_size": "hidden_dim",
+        "hidden_dropout_prob": "dropout",
+        "attention_probs_dropout_prob": "attention_dropout",
+        "hidden_act": "activation",
+    },
+    defaults=BERT_DEFAULTS,
+    fixed={
+        "type_vocab_size": 0,
+        "position_embedding": "absolute",
+        "position_offset": 0,
+        "layer_norm_epsilon": 1e-12,
+        "pooler": "on_demand",
+        "pooler_activation": "relu",
     },
 )
 
