@@ -307,20 +307,21 @@ def compile_as_stored(model: keras.Model, config: dict[str, Any], method: Any) -
     """Compiles a loaded model by a method of Keras, from a `config` of either Keras.
 
     Of the other Keras, only optimizers of this package are restored: those of Keras number their
-    moments in another order. A warning says so.
+    moments in another order. Instead of one of these, the model has its default, and a warning says
+    so.
     """
     config = dict(config)
     written, optimizer = config.pop("keras"), config.get("optimizer")
     registered = str(optimizer["registered_name"]) if isinstance(optimizer, dict) else ""
     is_other = written.partition(".")[0] != keras.__version__.partition(".")[0]
     if is_other and not registered.startswith("albert_keras>"):
+        config.pop("optimizer", None)
         warnings.warn(
             f"The weights are restored, the optimizer is not: Keras {written} wrote it, this is "
             f"Keras {keras.__version__}. Call `compile` before you train the model. Optimizers of "
             "albert_keras, such as Lamb and AdamW, are restored by both.",
             stacklevel=2,
         )
-        return
     if not _IS_KERAS_3:
         config.pop("auto_scale_loss", None)
     method(config)

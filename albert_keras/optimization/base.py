@@ -1,5 +1,6 @@
 """What the optimizers of this project have in common: moments by name."""
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,7 +47,10 @@ class Optimizer(OptimizerOfBoth):
     def load_own_variables(self, store: Any) -> None:
         state = self._state()
         if state.keys() != set(store.keys()):
-            super().load_own_variables(store)  # of another optimizer: Keras warns
+            warnings.warn(
+                f"The file has the state of another optimizer, which {self.name} does not read.",
+                stacklevel=2,
+            )
             return
         for name, variable in state.items():
             variable.assign(store[name])
