@@ -102,7 +102,7 @@ def check_class(name: str | None, kind: str, has_json: bool, source: str) -> Non
 def check_ids(tokenizer: Tokenizer, pieces: bytes, settings: dict, source: str) -> None:
     """Compares the ids of a sample with those of the program that a vocabulary comes from.
 
-    Nothing is compared if the library `tokenizers` is not installed.
+    Nothing is compared if the library `tokenizers` is not installed or cannot read the file.
 
     Args:
         tokenizer: Tokenizer. Ours.
@@ -116,6 +116,8 @@ def check_ids(tokenizer: Tokenizer, pieces: bytes, settings: dict, source: str) 
     if importlib.util.find_spec("tokenizers") is None:
         return
     theirs = _load(pieces, settings, source)
+    if theirs is None:
+        return
     theirs.no_truncation()
     theirs.no_padding()
     for text in SAMPLE:
@@ -131,13 +133,15 @@ def check_ids(tokenizer: Tokenizer, pieces: bytes, settings: dict, source: str) 
 
 
 def _load(pieces, settings, source):
-    """Returns the tokenizer of the library `tokenizers`; InputError if it is damaged."""
+    """Returns the tokenizer of the library `tokenizers`; None if it is of another version of it."""
     import tokenizers
 
     try:
         found = tokenizers.Tokenizer.from_str(pieces.decode())
+    except Exception:  # the library raises nothing more specific
+        return None
     except BaseException as error:  # its PanicException is no Exception, and cannot be imported
-        if isinstance(error, KeyboardInterrupt | SystemExit):
+        if type(error).__name__ != "PanicException":
             raise
         raise InputError(
             f"The tokenizer.json of `{source}` is damaged: the library tokenizers cannot read "
