@@ -145,13 +145,12 @@ class OwnStepModel(keras.Model):
 
 
 class BuiltModel(keras.Model):
-    """A model whose weights exist, so that Keras builds the metrics of `compile` alone.
+    """A model whose weights exist, so that Keras builds the metrics of `compile` alone."""
 
-    Attributes:
-        has_symbolic_loss: bool. Whether the loss can be built from shapes.
-    """
-
-    has_symbolic_loss = True
+    @property
+    def has_symbolic_loss(self) -> bool:
+        """bool. Whether the loss can be computed from shapes, without values."""
+        return True
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Called by Keras 3, which would build metrics from the mean of the replicas' ids."""
