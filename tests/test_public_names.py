@@ -12,7 +12,6 @@ import pytest
 import albert_keras
 import data_pipeline
 from data_pipeline.lazy_names import program_version
-from data_pipeline.settings import Settings
 from tests.repository import PROJECT
 
 
@@ -68,21 +67,6 @@ def test_public_functions_and_methods_are_annotated(package):
             ):
                 missing.append(f"{full_name} -> ?")
     assert not missing
-
-
-def test_the_length_of_a_row_has_one_name_in_python():
-    public = [
-        getattr(each, name) for each in (albert_keras, data_pipeline) for name in each.__all__
-    ]
-    parameters = {one.__name__: set(inspect.signature(one).parameters) for one in public}
-    settings = {
-        one.__name__ for one in public if isinstance(one, type) and issubclass(one, Settings)
-    }
-    takers = {name for name, names in parameters.items() if "max_seq_length" in names}
-    assert takers == {"DatasetInfo", "PretrainingDataConfig", "TaskConfig"} < settings
-    assert {"embed", "export", "AlbertPreprocessor"} <= {
-        name for name, names in parameters.items() if "sequence_length" in names
-    }
 
 
 def test_a_checkout_that_is_not_installed_has_an_unknown_version(monkeypatch):

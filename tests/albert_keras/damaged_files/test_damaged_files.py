@@ -10,8 +10,6 @@ import io
 import os
 import resource
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +18,7 @@ import pytest
 from albert_keras.cli.output import report_error
 from tests.albert_keras.damaged_files.damage import damaged
 from tests.albert_keras.damaged_files.examples import KINDS, QUICK
+from tests.benchmarks.measure import in_new_process
 
 _MEMORY = 2 * 2**30
 #: Seconds of computation of one case, and of waiting: a busy machine may be slow.
@@ -28,7 +27,6 @@ _SECONDS, _WAITING_SECONDS = 60, 600
 _PROCESSES, _CASES = 2, 60
 #: Kinds with a third of the cases, as a graph is loaded for each.
 _WITH_GRAPHS = ("export", "saved_model")
-_ROOT = Path(__file__).parents[3]
 
 
 def read_damaged(kind, folder, cases, limit=lambda: None):
@@ -87,20 +85,8 @@ def test_some_damaged_files_are_read_or_refused(kind, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_files_are_read_or_refused(kind, tmp_path):
-    code = (
-        f"import sys; sys.path.insert(0, {str(_ROOT)!r}); "
-        f"from {__name__} import main; main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))"
-    )
     cases = _CASES // 3 if kind in _WITH_GRAPHS else _CASES
     for begin in range(0, _PROCESSES * cases, cases):
-        end = begin + cases
         folder = tmp_path / str(begin)
         folder.mkdir()
-        done = subprocess.run(
-            [sys.executable, "-c", code, kind, folder, str(begin), str(end)],
-            env=os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3"},
-            capture_output=True,
-            text=True,
-        )
-        last = "".join(done.stdout.splitlines()[-1:])
-        assert done.returncode == 0, f"{last}: exit {done.returncode}\n{done.stderr[-3000:]}"
+        in_new_process(main, kind, folder, begin, begin + cases)

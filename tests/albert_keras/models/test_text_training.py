@@ -70,8 +70,13 @@ def test_arguments_by_position_are_in_the_order_of_keras(model):
 
 
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
-@pytest.mark.parametrize("name", ["AlbertForClassification", "AlbertForTokenClassification"])
-@pytest.mark.parametrize("kind", [Columns, lambda texts: iter([*Columns(texts)])])
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("AlbertForClassification", Columns),
+        ("AlbertForTokenClassification", lambda texts: iter([*Columns(texts)])),
+    ],
+)
 def test_lists_that_a_generator_yields_are_texts(name, kind, tiny_tokenizer, eagerly):
     model = preset(tiny_tokenizer, name, labels=["no", "yes"])
     texts = WORDS if name == "AlbertForTokenClassification" else TEXTS
