@@ -24,10 +24,11 @@ _PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
 _MASKED_LM, _ORDER = "cls/predictions", "cls/seq_relationship"
 
 
-def encode(weights, sizes, input_ids, input_mask, segment_ids):
+def encode(weights, sizes, input_ids, input_mask, segment_ids, attention=None):
     """Runs the encoder on int arrays [B, S].
 
-    Returns sequence output [B, S, H], pooled output [B, H], list of all block outputs.
+    Returns sequence output [B, S, H], pooled output [B, H], list of all block outputs. The
+    probabilities of each attention, [B, heads, S, S], are added to the list `attention`.
     """
     weights = _Weights(weights, sizes.get("layer_norm_epsilon", 1e-12))
     x = weights["bert/embeddings/word_embeddings"][input_ids]
@@ -55,7 +56,10 @@ def encode(weights, sizes, input_ids, input_mask, segment_ids):
         feed_forward_group = group if sizes["sharing"] in ("all", "ffn") else depth
         for inner in range(sizes["inner_group_num"]):
             block = "bert/encoder/transformer/group_{}/inner_group_{}"
-            x = _attention(weights, sizes, x, input_mask, block.format(attention_group, inner))
+            name = block.format(attention_group, inner)
+            x, probs = _attention(weights, sizes, x, input_mask, name)
+            if attention is not None:
+                attention.append(probs)
             x = _feed_forward(weights, sizes, x, block.format(feed_forward_group, inner))
             outputs.append(x)
     pooled = x[:, 0]
@@ -109,7 +113,7 @@ def _attention(weights, sizes, x, input_mask, name):
     query, key, value = (
         weights.dense(x, f"{name}/attention_1/self/{part}") for part in ("query", "key", "value")
     )
-    contexts = []
+    contexts, all_probs = [], []
     for head in range(heads):
         columns = slice(head * size, (head + 1) * size)
         queries, keys = query[:, :, columns], key[:, :, columns]
@@ -119,9 +123,10 @@ def _attention(weights, sizes, x, input_mask, name):
         scores = scores / math.sqrt(size) - 10_000.0 * (1 - input_mask[:, None, :])
         probs = np.exp(scores - scores.max(-1, keepdims=True))
         probs /= probs.sum(-1, keepdims=True)
+        all_probs.append(probs)
         contexts.append(np.einsum("bij,bjd->bid", probs, value[:, :, columns]))
     context = weights.dense(np.concatenate(contexts, -1), f"{name}/attention_1/output/dense")
-    return weights.layer_norm(x + context, f"{name}/LayerNorm")
+    return weights.layer_norm(x + context, f"{name}/LayerNorm"), np.stack(all_probs, axis=1)
 
 
 def _rotated(vectors):
