@@ -9,7 +9,6 @@ import keras
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.open_weights import open_weights
 from albert_keras.keras_versions import (
     any_inputs,
     compile_as_stored,
@@ -393,6 +392,8 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
             encoder = AlbertEncoder.from_preset("albert-mini-en")
             encoder({"input_ids": [[2, 48, 25, 3]]})["pooled_output"].shape  # [1, 256]
         """
+        from albert_keras.formats.open_weights import open_weights
+
         preset = open_weights(source, step)
         if "pooler" not in kwargs and preset.albert_config.pooler == "on_demand":
             has_pooler = any(name.startswith("bert/pooler/") for name in preset.tensors.shapes)

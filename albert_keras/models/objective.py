@@ -33,10 +33,11 @@ class Objective(NamedTuple):
         found = with_autograph(self.loss)(outputs)
         losses, is_right = (tf.reshape(each, [-1]) for each in found)
         weights = tf.reshape(tf.cast(self.weights, tf.float32), [-1])
-        if not weights.shape.is_compatible_with(losses.shape):
+        counts = [each.shape[0] for each in (weights, losses, is_right)]
+        if len({*counts} - {None}) > 1:
             raise ValueError(
-                "An objective must return one loss for each of its weights. Received: "
-                f"{losses.shape[0]} losses and {weights.shape[0]} weights."
+                "An objective must return one loss, and whether it is right, for each of its "
+                f"weights. Received: {counts[0]} weights, and {counts[1]} and {counts[2]} values."
             )
         return Sums(*map(tf.reduce_sum, (weights * losses, weights, weights * is_right)))
 

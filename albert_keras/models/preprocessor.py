@@ -8,7 +8,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.formats.vocabulary import load_tokenizer
 from albert_keras.keras_versions import any_inputs, export_along, take_any_inputs
 from albert_keras.layers.text_packing import TextPacker, num_tokens_of, readable
 from data_pipeline.settings import did_you_mean
@@ -62,8 +61,8 @@ class TextPreprocessor(keras.layers.Layer):
                 f"Received: {padding!r} and {sequence_length}."
             )
         self.supports_jit = False  # XLA has no strings; Keras 3 compiles by it where it can
-        restore = Tokenizer.from_config if isinstance(tokenizer, Mapping) else load_tokenizer
-        self.tokenizer = restore(tokenizer)
+        is_stored = isinstance(tokenizer, Mapping)
+        self.tokenizer = Tokenizer.from_config(tokenizer) if is_stored else _loaded(tokenizer)
         self.sequence_length, self.padding = sequence_length, padding
         self.graph_tokenizer = self._make_tokenizer(self.tokenizer)
         export_along(self.graph_tokenizer)
@@ -86,7 +85,7 @@ class TextPreprocessor(keras.layers.Layer):
         Raises:
             InputError: If the source has no tokenizer, or it is damaged.
         """
-        return cls(load_tokenizer(source), sequence_length, **kwargs)
+        return cls(source, sequence_length, **kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self._fixed and name in vars(self):
@@ -273,6 +272,13 @@ class AlbertPreprocessor(TextPreprocessor):
         return Packed(packed, self._dropped(packed, tf.add_n(counts)))
 
     sequences = packed
+
+
+def _loaded(source):
+    # Here, as a tokenizer in memory needs no readers of files.
+    from albert_keras.formats.vocabulary import load_tokenizer
+
+    return source if isinstance(source, Tokenizer) else load_tokenizer(source)
 
 
 def _parts_of(inputs, names):

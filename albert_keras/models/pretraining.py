@@ -7,7 +7,6 @@ import keras
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.open_weights import open_weights
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
@@ -109,6 +108,8 @@ class AlbertForPretraining(ConfiguredModel, ObjectiveModel):
         Raises:
             InputError: If there is no such model, or it is damaged.
         """
+        from albert_keras.formats.open_weights import open_weights
+
         preset = open_weights(source, step)
         kwargs = {"sentence_head": "sentence_order" in preset.heads} | kwargs
         model = cls(preset.albert_config, **kwargs)

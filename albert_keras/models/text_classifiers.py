@@ -35,7 +35,7 @@ from albert_keras.models.pooling import (
 )
 from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.task_heads import LinearHead
-from albert_keras.models.text_model import AlbertForTexts, Losses, Tensors, with_logits
+from albert_keras.models.text_model import AlbertForTexts, Tensors, with_logits
 from data_pipeline.errors import InputError
 
 
@@ -261,7 +261,7 @@ class AlbertForRegression(AlbertForClassification):
     """
 
     has_accuracy = False
-    usual_loss = "mean_squared_error"
+    usual_loss = staticmethod(keras.losses.mean_squared_error)
     usual_metrics = None
 
     def __init__(self, config: AlbertConfig, num_labels: int | None = None, **kwargs: Any):
@@ -272,14 +272,14 @@ class AlbertForRegression(AlbertForClassification):
     def predictions(self, outputs: Tensors) -> Any:
         return tf.cast(outputs["logits"], tf.float32)
 
-    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
-        """Returns the mean of the squared errors of the numbers; none is counted as right."""
-        logits = tf.cast(outputs["logits"], tf.float32)
-        labels = tf.cast(features["labels"], tf.float32)
-        labels = labels if labels.shape.rank == 2 else labels[:, None]
-        logits.shape.assert_is_compatible_with(labels.shape)
-        losses = tf.reduce_mean(tf.square(logits - labels), axis=-1)
-        return losses, tf.zeros_like(losses)
+    def targets_in(self, features: Tensors) -> tf.Tensor:
+        labels = features["labels"]
+        return labels if labels.shape.rank == 2 else labels[:, None]
+
+    def is_right(self, labels: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
+        """Returns zeros: no number is counted as right."""
+        predictions.shape.assert_is_compatible_with(labels.shape)
+        return tf.zeros_like(predictions[:, 0])
 
     def task_settings(self) -> dict[str, Any] | None:
         label = self.label_names if self.num_labels > 1 else "label"
@@ -336,20 +336,17 @@ class AlbertForMultiLabel(AlbertForClassification):
         model.answer(["a film"])[0].labels
     """
 
-    usual_loss = "binary_crossentropy"
+    usual_loss = staticmethod(keras.losses.binary_crossentropy)
     usual_metrics = ("binary_accuracy",)
 
     def predictions(self, outputs: Tensors) -> Any:
         logits = tf.cast(outputs["logits"], tf.float32)
         return with_logits(tf.sigmoid(logits), logits)
 
-    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
-        """Returns the mean of the binary cross-entropies, and 1 where all labels are right."""
-        logits = tf.cast(outputs["logits"], tf.float32)
-        labels = tf.cast(features["labels"], tf.float32)
-        losses = tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
-        is_right = tf.reduce_all(tf.equal(logits >= 0, labels > 0), axis=-1)
-        return tf.reduce_mean(losses, axis=-1), tf.cast(is_right, tf.float32)
+    def is_right(self, labels: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
+        """Returns 1 where all labels are right."""
+        are_right = tf.equal(predictions >= 0.5, labels > 0)
+        return tf.cast(tf.reduce_all(are_right, axis=-1), tf.float32)
 
     def task_settings(self) -> dict[str, Any] | None:
         return (super().task_settings() or {}) | {"label_separator": "|"}

@@ -14,7 +14,6 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.open_weights import open_weights
 from albert_keras.keras_versions import lacks_call
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.rows import shape_of
@@ -118,6 +117,9 @@ class AlbertForTexts(AlbertForTask, TextTraining):
                 "`preprocessor` must not be given to `from_preset`, which makes the one of the "
                 "source. Give its arguments, such as `sequence_length`."
             )
+        # Here, as a model that is made of nothing needs no readers of files.
+        from albert_keras.formats.open_weights import open_weights
+
         opened = open_weights(source, step)
         if load_weights and cls._is_stored_in(opened, labels):
             if others := sorted(kwargs.keys() - {"dtype"}):
@@ -192,13 +194,22 @@ class AlbertForTexts(AlbertForTask, TextTraining):
     def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
         """Returns the loss of each row in `finetune`, and 1 where its answer is right, float32 [B].
 
-        By default it is the cross-entropy of the class.
+        The loss is `usual_loss`, as in `fit`.
 
         Args:
             outputs: What `outputs_of` returns.
-            features: With the targets of the rows, such as "labels".
+            features: With the targets of the rows, see `targets_in`.
         """
-        return of_classes(outputs["logits"], features["labels"])
+        labels, predictions = self.targets_in(features), self.predictions(outputs)
+        return self.usual_loss(labels, predictions), self.is_right(labels, predictions)
+
+    def targets_in(self, features: Tensors) -> Any:
+        """Returns what the rows of a batch are to learn, as `usual_loss` reads it."""
+        return features["labels"]
+
+    def is_right(self, labels: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
+        """Returns 1 where an answer is right, float32: where the likeliest class is the label."""
+        return tf.cast(tf.equal(tf.argmax(predictions, -1, labels.dtype), labels), tf.float32)
 
     def targets(self, labels: list[Any], columns: Mapping[str, list]) -> Any:
         """Returns labels of `Examples` as losses of Keras read them, see `targets_of`."""
@@ -422,7 +433,7 @@ def with_logits(probabilities: Any, logits: Any) -> Any:
 
     In a graph Keras finds them by itself, in eager mode by this attribute.
     """
-    probabilities._keras_logits = logits
+    probabilities._keras_logits = tf.convert_to_tensor(logits)
     return probabilities
 
 

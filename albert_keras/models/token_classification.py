@@ -18,7 +18,7 @@ from albert_keras.models.answers import TagAnswer
 from albert_keras.models.labels import label_ids
 from albert_keras.models.preprocessor import Packed, TextPreprocessor, strings_of
 from albert_keras.models.text_classifiers import LabelsModel, accuracy
-from albert_keras.models.text_model import Losses, Tensors, of_classes
+from albert_keras.models.text_model import Tensors
 from albert_keras.models.windows import lay_out_windows, max_context
 from data_pipeline.config import WordSplit
 from data_pipeline.errors import InputError
@@ -202,7 +202,7 @@ class AlbertForTokenClassification(LabelsModel):
 
     preprocessor_class = AlbertTokenClassificationPreprocessor
     signature = "tags", {"text": "text"}
-    usual_loss = "sparse_categorical_crossentropy"
+    usual_loss = staticmethod(keras.losses.sparse_categorical_crossentropy)
     usual_metrics = (accuracy,)
 
     def _outputs(self, inputs, training, dropout_seed):
@@ -273,10 +273,9 @@ class AlbertForTokenClassification(LabelsModel):
             )
         return answers
 
-    def compute_losses(self, outputs: Tensors, features: Tensors) -> Losses:
-        """Returns the cross-entropies of the tags of all positions, and 1 where they are right."""
+    def targets_in(self, features: Tensors) -> tf.Tensor:
         # Positions that are not scored have weight 0 and receive any valid tag.
-        return of_classes(outputs["logits"], tf.maximum(features["tag_ids"], 0))
+        return tf.maximum(features["tag_ids"], 0)
 
     def weights_of(self, features: Tensors) -> tf.Tensor:
         """Returns 1 at the first token of each word that is scored, float32 [B, S]."""
