@@ -113,8 +113,8 @@ def train_vocabulary(
     which 10 million sentences to use of more, has a fixed seed inside SentencePiece.
 
     Args:
-        corpus_texts: iterable of str. Sentences or paragraphs, read once. Those longer than 4192
-            bytes are split at white space; none is skipped.
+        corpus_texts: iterable of str. Sentences or paragraphs, read once, into a temporary file.
+            Those longer than 4192 bytes are split at white space; none is skipped.
         out: path. The folder to write; it must not exist yet, or be empty.
         size: int. Number of pieces, V, the 13 special ones included.
         lower_case, strip_accents: bool or None. As in `clean_up`. None means what suits the
