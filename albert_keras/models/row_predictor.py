@@ -23,10 +23,10 @@ class RowPredictor:
     A TPU, whose shapes are fixed, receives rows of full length. If there are several
     workers, each of them computes all rows. `batch_size` counts the rows per device and call.
 
-    Rows are computed at the next `multiple` of their number of tokens; at full length if the
-    attention depends on the padding, as `config` says. `per_position` is
-    whether outputs have a value for each position of a row. Progress lines call rows `noun`.
-    `model` takes rows and `training`, as `outputs_of` of a model of texts.
+    Rows are computed at the next multiple of 16 of their number of tokens; at full length if the
+    attention depends on the padding, as `config` says. `per_position` is whether outputs have a
+    value for each position of a row. Progress lines call rows `noun`. `model` takes rows and
+    `training`, as `outputs_of` of a model of texts.
     """
 
     def __init__(
@@ -35,7 +35,6 @@ class RowPredictor:
         model: Callable,
         batch_size: int = 64,
         per_position: bool = False,
-        multiple: int = 16,
         noun: str = "rows",
         config: AlbertConfig | None = None,
     ):
@@ -45,7 +44,7 @@ class RowPredictor:
         self._replicas = strategy.num_replicas_in_sync
         if isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
             self._replicas = len(strategy.extended.worker_devices)  # of this worker
-        self._multiple, self._noun = multiple, noun
+        self._noun = noun
         self._config = config
         self._is_static = isinstance(strategy, tf.distribute.TPUStrategy)
 
@@ -96,8 +95,7 @@ class RowPredictor:
         length = features.max_seq_length
         is_sparse = self._config is not None and self._config.is_sparse_at(length)
         if not (self._is_static or is_sparse):
-            longest = int(features.lengths[rows].max())
-            length = min(length, -(-longest // self._multiple) * self._multiple)
+            length = features.shortest_length(rows)
         # Each replica receives the same number of rows; surplus rows are computed and discarded.
         count = self.batch_size if self._is_static else -(-len(rows) // self._replicas)
         filled = np.resize(rows, count * self._replicas)

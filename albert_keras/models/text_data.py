@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.models.text_inputs import Examples
-from albert_keras.models.text_rows import AT_ONCE, tensor_of
+from albert_keras.models.text_rows import TextRows
 from data_pipeline.errors import InputError
 
 #: Examples of a batch, if nothing else is given, as in Keras.
@@ -47,26 +47,14 @@ class Reader:
             is_fixed: Whether all rows have the length of the preprocessor; otherwise as many tokens
                 as the longest.
         """
-        columns, weights = self._examples.columns, self._examples.weights
-        count, targets, parts = len(self._examples), {}, []
+        examples = self._examples
+        rows = TextRows(self._preprocessor, examples.columns, self.targets, examples.weights)
+        length = None if is_fixed else rows.shortest_length(np.arange(len(rows)))
+        features = rows.batch(np.arange(len(rows)), length)
         if self._preprocessor.uses_windows:
-            targets = dict(self.targets or {})
-            targets |= {} if weights is None else {"sample_weight": weights}
-        at_once = AT_ONCE if is_fixed else count  # so that all have the same length
-        for begin in range(0, count, at_once):
-            here = slice(begin, begin + at_once)
-            if self._preprocessor.uses_windows:
-                texts = self._preprocessor.columns({key: one[here] for key, one in columns.items()})
-                wanted = [{name: tensor_of(values[here]) for name, values in targets.items()}]
-            else:
-                texts, wanted = {key: _strings(one[here]) for key, one in columns.items()}, []
-            rows = self._preprocessor.rows(texts, is_fixed, *wanted)
-            parts.append({name: value.numpy() for name, value in rows.items()})
-        rows = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        if not self._preprocessor.uses_windows:
-            return rows, self.targets, weights
-        weights = rows.pop("sample_weight", None)
-        return *self._model.features_and_targets(rows), weights
+            return *self._model.features_and_targets(features), rows.weights
+        features.pop("labels", None)
+        return features, self.targets, rows.weights
 
     def in_order(self, batch_size: int, is_fixed: bool) -> tf.data.Dataset:
         """Returns all rows once, in their order and in batches; the last one may be smaller."""

@@ -12,7 +12,9 @@ from albert_keras.models.preprocessor import TextPreprocessor
 from data_pipeline.errors import InputError
 
 #: Examples that are packed, or read out, at a time.
-AT_ONCE = 256
+_AT_ONCE = 256
+#: Lengths to which rows of a batch are padded are multiples of it.
+_MULTIPLE = 16
 #: Values of features where there is no token; the others are 0. They are those of the packers.
 _FILLERS = {"p_mask": 1, "tag_ids": -1}
 
@@ -34,6 +36,11 @@ class Rows:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    def shortest_length(self, rows: np.ndarray) -> int:
+        """Returns the next multiple of 16 of the tokens of some rows, int [B]; at most S."""
+        longest = int(self.lengths[rows].max())
+        return min(self.max_seq_length, -(-longest // _MULTIPLE) * _MULTIPLE)
 
     def batch(self, rows: np.ndarray, length: int | None = None) -> dict[str, np.ndarray]:
         """Lays out some rows.
@@ -81,10 +88,10 @@ class TextRows(Rows):
         #: The first example, the first row, and `origin` of each part that was packed.
         self._parts: list[tuple[int, int, Any]] = []
         num_rows = 0
-        for begin in range(0, count, AT_ONCE):
-            here = slice(begin, begin + AT_ONCE)
+        for begin in range(0, count, _AT_ONCE):
+            here = slice(begin, begin + _AT_ONCE)
             texts = preprocessor.columns({name: one[here] for name, one in columns.items()})
-            wanted = {name: tensor_of(values[here]) for name, values in by_row.items()}
+            wanted = {name: _tensor_of(values[here]) for name, values in by_row.items()}
             packed = preprocessor.packed(texts, False, wanted)
             parts.append(_without_padding(packed.rows))
             # Rows to be trained on are not read out.
@@ -183,6 +190,6 @@ def _narrow(values):
     return values.astype(np.promote_types(np.min_scalar_type(low), np.min_scalar_type(high)))
 
 
-def tensor_of(values: Any) -> tf.Tensor | tf.RaggedTensor:
+def _tensor_of(values: Any) -> tf.Tensor | tf.RaggedTensor:
     """Returns targets of some examples as a tensor; ragged if they are lists of lists."""
     return tf.ragged.constant(values, tf.int32) if isinstance(values, list) else tf.constant(values)
