@@ -4,7 +4,7 @@ import io
 import logging
 import zipfile
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import h5py
 import keras
@@ -19,10 +19,9 @@ from albert_keras.serving.export.checks import (
     check_signatures,
     compare,
 )
-from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
 from albert_keras.serving.export.model_card import CARD, check_card, write_model_card
-from albert_keras.serving.export.source import is_of_package, open_source
+from albert_keras.serving.export.source import open_source
 from albert_keras.serving.graph.precision import POLICIES
 from albert_keras.serving.layout import check_model_name, new_version, size_of
 from albert_keras.serving.predictor import Predictor
@@ -85,8 +84,7 @@ def export(
         model: str or Path. Folder of a pre-trained or fine-tuned run; of a fine-tuning, which means
             its best seed; of a converted model with a masked-LM head; or of an export of a
             pre-trained model, whose `.keras` file is exported again, or the name of a shipped one.
-            Or a keras.Model: one of this package with its tokenizer, as from `from_preset`; or any
-            functional model over strings, for which only `out` and `version` have a meaning.
+            Or a model of texts of this package in memory, as from `from_preset`.
         out: str or Path. Folder of the model, such as `saved_models/books`. The version is created
             in it; the model for Keras (`model-1.keras`) and the model card (`README.md`) beside it.
         step: int, "best" or None. Which checkpoint; None takes the newest valid one, or the best
@@ -123,17 +121,11 @@ def export(
             "would replace it. Choose another folder.",
             Mistake.OUTPUT_EXISTS,
         )
-    source: Any  # ExportSource or FunctionalModel
-    module: Any  # its signatures: StringModel or FunctionalModel
     difference: float | None
     with new_version(out, version) as draft:
         logger.info("1/4 loading the model")
-        if isinstance(model, keras.Model) and not is_of_package(model):
-            source = module = FunctionalModel(model)
-            precision, keras_precision, lite = "float32", "float32", ()
-        else:
-            source = open_source(model, step, sequence_length)
-            module = source.string_model(precision)
+        source = open_source(model, step, sequence_length)
+        module = source.string_model(precision)
         logger.info("2/4 writing the model for servers and for Keras")
         saved_model_bytes = _write_model(draft, source, module, keras_precision)
         logger.info("3/4 checking operations and answers")
@@ -185,15 +177,12 @@ def export(
 def _write_model(draft, source, module, keras_precision):
     """Writes a model for servers, `Predictor` and Keras; returns the bytes that a server loads."""
     folder, model = draft.folder, source.model
-    if "serving_default" in module.functions:
-        module.serve = module.functions["serving_default"]  # as Keras calls it, see `TFSMLayer`
+    module.serve = module.functions["serving_default"]  # as Keras calls it, see `TFSMLayer`
     tf.saved_model.save(module, str(folder), signatures=module.functions | module.token_functions)
     set_method_names(folder)
-    if hasattr(model, "config"):
-        model.config.save(folder / ALBERT_CONFIG)
-    if source.tokenizer is not None:
-        (folder / TOKENIZER_FOLDER).mkdir()
-        source.tokenizer.save(folder / TOKENIZER_FOLDER)
+    model.config.save(folder / ALBERT_CONFIG)
+    (folder / TOKENIZER_FOLDER).mkdir()
+    source.tokenizer.save(folder / TOKENIZER_FOLDER)
     num_bytes = size_of(folder)
     model.save(draft.keras_file)
     if keras_precision != "float32":

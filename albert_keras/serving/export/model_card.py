@@ -63,10 +63,10 @@ def read_card_facts(out: Path) -> CardFacts:
 
 
 def check_card(out: Path) -> None:
-    """Raises InputError if `card.yaml` or the record of a version is damaged."""
+    """Raises InputError if `card.yaml` is damaged, or the record of a version damaged or missing."""
     read_card_facts(out)
     for number in versions(out):
-        read_export_record(out / str(number))
+        _record_of(out / str(number))
 
 
 def write_model_card(out: Path) -> None:
@@ -83,7 +83,7 @@ class CardVersion(NamedTuple):
     num_bytes: int  # of its folder
     keras_file: str | None
     overlap: str  # how many of the scored rows were trained on, "" if none; None if unknown
-    line: str  # what the model is, or ""
+    line: str  # what the model is
 
 
 def model_card(out: Path) -> str:
@@ -118,24 +118,31 @@ def model_card(out: Path) -> str:
 
 
 def _version(folder):
-    record, file = read_export_record(folder), keras_file(folder)
-    config = (record.get("run") or {}).get("albert_config")
-    line = config and model_line(AlbertConfig.from_dict(config), record["num_parameters"])
+    record, file = _record_of(folder), keras_file(folder)
+    config = AlbertConfig.from_dict(record["run"]["albert_config"])
     return CardVersion(
         name=Markdown(folder.name),
         record=record,
         num_bytes=size_of(folder),
         keras_file=Markdown(file.name) if file.is_file() else None,
         overlap=_overlap(record),
-        line=line or "",
+        line=model_line(config, record["num_parameters"]),
     )
+
+
+def _record_of(folder):
+    """Reads `export.json`, which the card is about; InputError if a version has none."""
+    record = read_export_record(folder)
+    if not record:
+        raise InputError(f"`{folder}` must be a version that `export` wrote, with its export.json.")
+    return record
 
 
 def _overlap(record):
     if record.get("kind") == "pretraining":
         counts, what = record["scores"].get("overlap"), RECORDS
     else:
-        splits = (record.get("run") or {}).get("data", {}).get("overlap") or {}
+        splits = record["run"].get("data", {}).get("overlap") or {}
         counts, what = next(iter(splits.values()), None), ROWS
     overlap = Overlap.of(counts)
     if overlap is None:

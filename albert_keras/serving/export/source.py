@@ -91,6 +91,12 @@ def open_source(
 ) -> ExportSource:
     """Loads a model to export; arguments as `run`, `step` and `sequence_length` of `export`."""
     if isinstance(path, keras.Model):
+        if not isinstance(path, AlbertForTexts) or path.preprocessor is None:
+            raise InputError(
+                "A Keras model to export must be a model of texts of this package with its "
+                f"preprocessor. Received: {type(path).__name__}. `model.export` of Keras takes "
+                "models of any class."
+            )
         return _of_model(path, sequence_length)
     origin = open_weights(path, step)
     if origin.run is not None:
@@ -106,11 +112,6 @@ def open_source(
     record = read_export_record(origin.place)
     known = {"record": record.get("run"), "scores": record.get("scores")}
     return source._replace(**{key: one for key, one in known.items() if isinstance(one, dict)})
-
-
-def is_of_package(model: keras.Model) -> bool:
-    """Returns whether a Keras model is one of this package that takes texts."""
-    return isinstance(model, AlbertForTexts) and model.preprocessor is not None
 
 
 def _of_run(origin, sequence_length):

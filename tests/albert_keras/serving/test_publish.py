@@ -15,12 +15,10 @@ from albert_keras.conversion.convert import convert
 from albert_keras.formats.detection import versions
 from albert_keras.formats.keras_file import KerasFile
 from albert_keras.models.answers import ClassAnswer, ScoreAnswer
-from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.text_classifiers import AlbertForClassification
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
 from albert_keras.serving.export.checks import compare, loss_of
-from albert_keras.serving.export.keras_strings import FunctionalModel
 from albert_keras.serving.export.lite import write_lite
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.layout import new_version
@@ -126,50 +124,10 @@ def test_a_converted_model_is_one_to_export(tiny_run, tmp_path):
     assert told["kind"] == "pretraining" and told["run"]["tokenizer_digest"] == run.tokenizer.digest
 
 
-@pytest.mark.slow
-def test_a_functional_model_over_strings_answers_as_in_keras(tiny_tokenizer, tmp_path):
-    first = keras.Input((), dtype=tf.string, name="first")
-    second = keras.Input((), dtype=tf.string, name="second")
-    inputs = AlbertPreprocessor(tiny_tokenizer, 16, padding="bucket")((first, second))
-    vectors = keras.layers.Embedding(tiny_tokenizer.vocab_size, 8)(inputs["input_ids"])
-    pooled = keras.layers.GlobalAveragePooling1D()(vectors)
-    head = keras.layers.Dense(3, activation="softmax", name="classes")
-    model = keras.Model([first, second], head(pooled))
-
-    result = export(model, tmp_path / "mail")
-    assert (result.version, result.step, result.signatures) == (1, None, ("serving_default",))
-    assert (result.path / WARM_UP_FILE).is_file() and result.largest_difference < 1e-5
-    assert (tmp_path / "mail" / "README.md").is_file()
-    record = json.loads((result.path / "export.json").read_text())
-    assert record["kind"] == "keras" and record["signatures"]["serving_default"]["inputs"] == {
-        "first": ["string", [None]],
-        "second": ["string", [None]],
-    }
-    texts = ["A ferry left.", "", "Rain. " * 30]
-    expected = model([tf.constant(texts), tf.constant(texts[::-1])])
-    found = Predictor(result.path).ask("serving_default", first=texts, second=texts[::-1])
-    np.testing.assert_allclose(found["classes"], expected, atol=1e-5)
-    assert result.keras_file.is_file()
-
-
-def test_a_model_that_takes_no_strings_is_refused(tmp_path):
-    ids = keras.Input((8,), dtype=tf.int32, name="ids")
-    model = keras.Model(ids, keras.layers.Embedding(9, 4)(ids))
-    with pytest.raises(InputError, match="whose inputs are strings.*with the inputs ids"):
-        export(model, tmp_path / "name")
-    with pytest.raises(InputError, match="Received: Sequential with the inputs none"):
+def test_a_model_of_keras_alone_is_refused(tmp_path):
+    with pytest.raises(InputError, match="Received: Sequential. `model.export` of Keras"):
         export(keras.Sequential(), tmp_path / "name")
     assert not contents(tmp_path)
-
-
-def test_the_only_input_of_a_functional_model_is_called_text(tiny_tokenizer):
-    text = keras.Input((), dtype=tf.string)  # Keras calls it `input_1` or `keras_tensor`
-    ids = AlbertPreprocessor(tiny_tokenizer, 16)(text)["input_ids"]
-    module = FunctionalModel(keras.Model(text, keras.layers.Embedding(307, 2)(ids)))
-    [spec] = module.functions["serving_default"].input_signature
-    assert spec.name == "text"
-    [found] = module.answers({"text": tf.constant(["Rain."])}).values()
-    assert found.shape == (1, 16, 2)
 
 
 @pytest.mark.slow
