@@ -63,7 +63,7 @@ def read_card_facts(out: Path) -> CardFacts:
 
 
 def check_card(out: Path) -> None:
-    """Raises InputError if `card.yaml` is damaged, or the record of a version damaged or missing."""
+    """Raises InputError if `card.yaml` is wrong, or a version has no record or a damaged one."""
     read_card_facts(out)
     for number in versions(out):
         _record_of(out / str(number))
