@@ -100,12 +100,11 @@ def check_signatures(
     largest, tolerance = 0.0, ROUNDING[precision]
     progress = CountedProgress(logger, "checking", len(signatures), "signatures")
     for signature in signatures:
-        inputs, function = sample_inputs(signature, _BYTES), functions[signature.name]
+        inputs = sample_inputs(signature, _BYTES)
         together = call(signature.name, inputs)
         for row in range(len(_BYTES)):
-            specs = function.input_signature
-            alone = [tf.constant(inputs[spec.name][row : row + 1]) for spec in specs]
-            for name, expected in function(*alone).items():
+            alone = {name: tf.constant(rows[row : row + 1]) for name, rows in inputs.items()}
+            for name, expected in functions[signature.name](**alone).items():
                 # With longer texts in the batch there are more positions, which are padding.
                 sizes = [slice(0, size) for size in expected.shape[1:]]
                 found = together[name][(slice(row, row + 1), *sizes)]

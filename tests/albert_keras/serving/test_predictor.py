@@ -193,13 +193,6 @@ def test_predict_names_the_damaged_file_and_says_what_to_do(
     assert shown.endswith(ADVICE) and "None" not in shown
 
 
-def test_damage_without_digests_is_found_when_it_is_loaded(changed_export):
-    flip(changed_export / "variables" / "variables.data-00000-of-00001")
-    with pytest.raises(InputError) as raised:
-        Predictor(changed_export)
-    assert str(raised.value).startswith(f"`{changed_export}` is damaged: ")
-
-
 def test_a_model_that_fails_is_reported(predictor, monkeypatch):
     def fail(**_):
         raise tf.errors.InvalidArgumentError(None, None, "indices[0] = 9")
