@@ -325,7 +325,8 @@ def strings_of(texts: Any) -> Any:
     if strings.dtype != tf.string:
         raise TypeError(
             f"Texts must be strings. Received: {strings.dtype.name}. Ids need no preprocessor: "
-            "they are the `input_ids` of the encoder."
+            "they are the `input_ids` of the encoder. A `keras.Sequential` that begins with a "
+            "preprocessor needs `keras.Input((), dtype=\"string\")` before it."
         )
     if strings.shape.rank == 0:
         return strings[None]

@@ -118,10 +118,12 @@ class Converter:
         model: AlbertForTexts.
         is_fixed: Whether all rows have the length of the preprocessor.
         has_targets: Whether labels and weights are used.
+        learns: Whether the examples say what a new model takes, see `AlbertForTexts.note_inputs`.
     """
 
-    def __init__(self, model: Any, is_fixed: bool, has_targets: bool):
+    def __init__(self, model: Any, is_fixed: bool, has_targets: bool, learns: bool = False):
         self._model, self._is_fixed, self._has_targets = model, is_fixed, has_targets
+        self._learns = learns
         self._preprocessor = model.preprocessor
         self._names = model.text_names
 
@@ -239,7 +241,9 @@ class Converter:
                 "single text. For single examples use `tf.data.Dataset.from_generator`."
             )
         targets = (y, weights) if self._has_targets else ()
-        examples = self._model.examples(x, *targets, has_targets=self._has_targets)
+        examples = self._model.examples(
+            x, *targets, has_targets=self._has_targets, learns=self._learns
+        )
         if self._preprocessor.uses_windows and not self._has_targets:
             return (self._preprocessor.columns(examples.columns),)
         found = Reader(self._model, examples).arrays(self._is_fixed)

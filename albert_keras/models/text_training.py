@@ -100,11 +100,8 @@ class TextTraining(PlannedTraining, BuiltModel):
             )
         if isinstance(metrics, str) and metrics == "auto":
             metrics = [*(self.usual_metrics or ())] if self.has_usual_metrics else None
-        if self.preprocessor is not None:
-            # A step has no strings: it reads features, unless windows are put together again.
-            self.preprocessor.supports_jit = not self.preprocessor.uses_windows
         optimizer = self._optimizer(optimizer, learning_rate, clips=True)
-        with self.distribute_strategy.scope():
+        with self.distribute_strategy.scope(), self._steps_on_features():
             if self.has_usual_loss and self.usual_loss_weights:
                 kwargs = {"loss_weights": self.usual_loss_weights} | kwargs
             super().compile(
@@ -115,6 +112,21 @@ class TextTraining(PlannedTraining, BuiltModel):
                 jit_compile=part == "step",
                 **kwargs,
             )
+
+    @contextlib.contextmanager
+    def _steps_on_features(self) -> Iterator[None]:
+        """Context in which Keras 3 finds that XLA can compile the model.
+
+        It asks all layers. A step reads features and no texts, unless windows are put together
+        again; a preprocessor in another model reads texts.
+        """
+        if self.preprocessor is not None:
+            self.preprocessor.supports_jit = not self.preprocessor.uses_windows
+        try:
+            yield
+        finally:
+            if self.preprocessor is not None:
+                self.preprocessor.supports_jit = False
 
     @property
     def has_usual_loss(self) -> bool:
@@ -179,7 +191,8 @@ class TextTraining(PlannedTraining, BuiltModel):
         if self._takes_texts(x):
             if is_stream(x):
                 _check_stream(y, sample_weight, validation_split)
-                x, batch_size = Converter(self, True, True).converted(x, batch_size), None
+                converter = Converter(self, True, True, learns=True)
+                x, batch_size = converter.converted(x, batch_size), None
             else:
                 examples = self.examples(x, y, sample_weight, has_targets=True, learns=True)
                 examples, held_out = examples.split(validation_split)

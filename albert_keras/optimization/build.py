@@ -181,8 +181,10 @@ class PlannedRates:
             The callbacks for `fit`, with one that plans again after the others have begun.
 
         Raises:
-            ValueError: For callbacks that change the rate.
+            ValueError: For callbacks that change the rate, and for `BackupAndRestore` if the length
+                of the data is unknown.
         """
+        optimizer, steps = self._model.optimizer, steps_per_epoch or _num_batches(data, batch_size)
         setters = keras.callbacks.LearningRateScheduler, keras.callbacks.ReduceLROnPlateau
         for callback in callbacks if isinstance(callbacks, list | tuple) else ():
             if isinstance(callback, setters):
@@ -191,7 +193,12 @@ class PlannedRates:
                     f"`{self.settings['name']}`, which has a schedule of its own. Give `compile` "
                     "an optimizer with a constant rate."
                 )
-        optimizer, steps = self._model.optimizer, steps_per_epoch or _num_batches(data, batch_size)
+            if isinstance(callback, keras.callbacks.BackupAndRestore) and steps is None:
+                raise ValueError(
+                    "`BackupAndRestore` cannot continue the learning rate of "
+                    f"`{self.settings['name']}` where the length of the data is unknown. Give "
+                    "`steps_per_epoch`."
+                )
         config = self._config(batch_size or _rows_of(data) or _USUAL_BATCH)
         if steps is None:
             logger.warning(

@@ -8,6 +8,7 @@ import tensorflow as tf
 from albert_keras import AlbertConfig, AlbertEncoder, AlbertPreprocessor
 from albert_keras.keras_versions import name_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from tests.keras_line import IS_KERAS_3
 
 TEXTS = ["The old ferry left the harbour.", "", "Seven geese crossed the frozen lake."]
 
@@ -101,6 +102,10 @@ def test_presets_have_weights_and_vocabulary(tiny_run, tiny_tokenizer):
 def test_ids_and_wrong_pairs_are_refused(preprocessor):
     with pytest.raises(TypeError, match="Ids need no preprocessor"):
         preprocessor(tf.constant([[1, 2]]))
+    without_input = keras.Sequential([preprocessor])
+    wanted = "`keras.Input" if IS_KERAS_3 else "use the functional API"  # which takes no dict
+    with pytest.raises((TypeError, ValueError), match=wanted):
+        without_input(tf.constant(TEXTS))
     with pytest.raises(ValueError, match="same number of texts"):
         preprocessor((["a"], ["a", "b"]))
     for rows in ([["a", "b"], ["c", "d"]], [("a", "b"), ("c", "d"), ("e", "f")]):

@@ -250,14 +250,27 @@ def test_a_restored_training_has_the_rates_of_one_without_an_interruption(
         np.testing.assert_allclose(ours.numpy(), others.numpy(), rtol=0, atol=1e-5)
 
 
-def test_a_file_that_is_not_finished_leaves_nothing_behind(model, tmp_path, monkeypatch):
+def test_a_restored_training_needs_its_length(model, tmp_path):
+    model.compile("adamw", learning_rate=0.01)
+    batches = tf.data.Dataset.from_tensor_slices((TEXTS, LABELS)).batch(4)
+    unknown = batches.filter(lambda *_: True)
+    backup = {"callbacks": [keras.callbacks.BackupAndRestore(str(tmp_path))], "verbose": 0}
+    for stream in (unknown, iter([(TEXTS, LABELS)])):
+        with pytest.raises(ValueError, match="`BackupAndRestore` .* Give `steps_per_epoch`"):
+            model.fit(stream, **backup)
+    model.fit(unknown, steps_per_epoch=4, **backup)
+    assert model.optimizer.schedule(4) == 0
+
+
+def test_a_file_that_is_not_finished_leaves_nothing_behind(model, tmp_path):
     before = model.encoder.get_weights()
 
     def stop(store):
+        del model.encoder.save_own_variables  # the method again
         model.encoder.save(tmp_path / "meanwhile.keras")  # as another thread might
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(model.head, "save_own_variables", stop)
+    model.encoder.save_own_variables = stop
     with pytest.raises(KeyboardInterrupt):
         model.save(tmp_path / "model.keras")
     model.encoder.save_weights(tmp_path / "encoder.weights.h5")
@@ -289,12 +302,15 @@ def test_two_encoders_of_a_model_are_both_in_its_file(tmp_path):
 
 
 def test_texts_are_not_compiled_by_xla_where_keras_chooses(model):
+    model.compile("sgd", jit_compile=True)  # whose steps read features
+    tagger = preset(model.tokenizer, "AlbertForTokenClassification", labels=["O", "B-X"])
+    tagger.compile("sgd")
+    assert model.jit_compile and not tagger.jit_compile
+    for each in (model, tagger):
+        assert not each.preprocessor.supports_jit  # which Keras 3 asks where there is a GPU
     text = keras.Input((), dtype=tf.string, name="text")
     ids = model.preprocessor(text)["input_ids"]
     own = keras.Model(text, keras.layers.Embedding(SHAPE.vocab_size, 2)(ids))
-    own.compile("sgd", "mse", jit_compile="auto" if IS_KERAS_3 else None)
-    tagger = preset(model.tokenizer, "AlbertForTokenClassification", labels=["O", "B-X"])
-    assert not own.jit_compile and not getattr(tagger, "jit_compile", None)
     assert own.predict(tf.constant(["a"]), verbose=0).shape == (1, 16, 2)
 
 

@@ -99,6 +99,14 @@ class Batches(keras.utils.Sequence):
         return TEXTS[here], LABELS[here]
 
 
+class Pairs(Batches):
+    """The same, of pairs."""
+
+    def __getitem__(self, number):
+        texts, labels = super().__getitem__(number)
+        return (texts, texts), labels
+
+
 @pytest.mark.parametrize("name", ["AlbertForMultiLabel", *slow(*[*KINDS][1:])])
 def test_every_model_learns_and_answers_and_comes_back_from_its_file(
     name, tiny_tokenizer, tmp_path, eagerly
@@ -482,6 +490,28 @@ def test_a_model_of_single_texts_stays_one(model, eagerly):
             call(pairs)
     with pytest.raises(InputError, match="made for single texts.*pairs"):
         model.fit(pairs, LABELS)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    [
+        lambda: data((TEXTS, TEXTS), LABELS, size=8),
+        lambda: data((TEXTS, TEXTS), LABELS),
+        lambda: data((TEXTS, TEXTS), LABELS, size=8).filter(lambda *_: True),
+        lambda: iter([((TEXTS, TEXTS), LABELS)]),
+        lambda: Pairs(),
+    ],
+    ids=["batches", "examples", "of unknown length", "generator", "Sequence"],
+)
+def test_a_model_of_pairs_that_arrive_one_after_the_other_stays_one(stream, model):
+    model.compile("sgd")
+    model.fit(stream(), steps_per_epoch=1, verbose=0)
+    assert model.pairs
+    assert len(model.answer((TEXTS, TEXTS))) == len(TEXTS)
+    for call in (model.predict, model.answer):
+        with pytest.raises(InputError, match="made for pairs of texts.*single"):
+            call(TEXTS)
+    assert model.signature_inputs == {"first": "text", "second": "pair"}
 
 
 def test_an_ended_schedule_is_refused(model):
