@@ -310,11 +310,12 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
             )  # [N, H]
 
             # === Blocks: depths that share weights call the same two objects ===
-            embedding_output, layer_outputs = hidden, []
+            block_inputs = []
             for attention, feed_forward in blocks:
-                hidden = execution.run(attention, feed_forward, hidden)
                 if return_all_layers:
-                    layer_outputs.append(hidden)
+                    batch, hidden = execution.through_batch(hidden)
+                    block_inputs.append(batch)
+                hidden = execution.run(attention, feed_forward, hidden)
 
             # === Outputs ===
             sequence_output = execution.output(hidden)  # [B, S or Q, H]
@@ -323,9 +324,8 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
                 "pooled_output": self.pooled(sequence_output[:, 0]),  # [B, H]
             }
             if return_all_layers:
-                layer_outputs = [execution.to_batch(layer) for layer in layer_outputs[:-1]]
+                outputs["embedding_output"], *layer_outputs = block_inputs
                 outputs["layer_outputs"] = (*layer_outputs, sequence_output)
-                outputs["embedding_output"] = execution.to_batch(embedding_output)
             if return_attention:
                 outputs["attention"] = tuple(execution.attention)
             return outputs

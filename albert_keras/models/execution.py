@@ -96,6 +96,14 @@ class Execution:
         batch = self.rows.to_batch(hidden)
         return lengthened(batch, self._length) if self._skips_padding else batch
 
+    def through_batch(self, hidden):
+        """Returns what a block returned, [N, H], as [B, S, H], and as [N, H] that is made of this.
+
+        What is computed of the latter has a gradient with respect to the former.
+        """
+        batch = self.to_batch(hidden)
+        return batch, self.rows.from_batch(batch[:, : tf.shape(self.input_ids)[1]])
+
     def output(self, hidden):
         """Converts what the last block returned to [B, S, H], or [B, Q, H] for Q positions."""
         if self._positions is None:

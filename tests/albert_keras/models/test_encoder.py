@@ -203,6 +203,19 @@ def test_every_weight_gets_a_gradient_and_the_tables_a_dense_one():
         assert gradient.shape == variable.shape
 
 
+@pytest.mark.parametrize("training", [False, True])
+def test_outputs_of_each_layer_say_which_token_matters(training):
+    encoder = small_encoder(skips_padding=True)
+    inputs = {name: values[:2] for name, values in features().items()}
+    with tf.GradientTape() as tape:
+        outputs = encoder(inputs, training=training, return_all_layers=True)
+        layers = [outputs["embedding_output"], *outputs["layer_outputs"]]
+        score = tf.reduce_sum(outputs["pooled_output"][:, :2])
+    for gradient in tape.gradient(score, layers):
+        is_used = np.linalg.norm(gradient, axis=-1) > 0
+        assert is_used[:, 0].all() and not is_used[MASK[:2] == 0].any()
+
+
 def test_mixed_precision_normalises_in_float32_and_multiplies_in_bfloat16():
     encoder = small_encoder("mixed_bfloat16")
     train = tf.function(lambda inputs: encoder(inputs, training=True))
