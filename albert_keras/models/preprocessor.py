@@ -326,7 +326,7 @@ def strings_of(texts: Any) -> Any:
         raise TypeError(
             f"Texts must be strings. Received: {strings.dtype.name}. Ids need no preprocessor: "
             "they are the `input_ids` of the encoder. A `keras.Sequential` that begins with a "
-            "preprocessor needs `keras.Input((), dtype=\"string\")` before it."
+            'preprocessor needs `keras.Input((), dtype="string")` before it.'
         )
     if strings.shape.rank == 0:
         return strings[None]
