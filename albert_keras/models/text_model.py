@@ -34,7 +34,8 @@ class AlbertForTexts(AlbertForTask, TextTraining):
     `fit`, `evaluate`, `predict`, `train_on_batch` and the call take texts, see
     `text_inputs.examples_of`, in memory, in data sets and from generators; or the features of the
     preprocessor. Without `compile`, `fit` uses the defaults of `finetune`. For another loss give
-    `compile` one, or override `compute_loss` or `train_step`, as of any model of Keras.
+    `compile` one, or override `compute_loss` or `train_step`, as of any model of Keras; a step of
+    one's own that does not call `compute_metrics` needs `compile(metrics=None)`.
 
     Args:
         config: AlbertConfig.
