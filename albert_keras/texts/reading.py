@@ -10,6 +10,7 @@ from albert_keras.tasks.tables.lines import line_rows
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import examples_from, is_number
 from data_pipeline.errors import InputError
+from data_pipeline.text import storage
 
 _TABLES = (".tsv", ".csv", ".jsonl")
 
@@ -55,6 +56,7 @@ def read_texts(
         return _rows(path, text_column, id_column)
     for name, column in (("text_column", text_column), ("id_column", id_column)):
         if column is not None:
+            storage.open_to_read(path).close()  # an archive is named by its kind
             raise InputError(
                 f"`{name}` requires a table that ends in .tsv, .csv or .jsonl. Received: `{path}`, "
                 "which is read as a text on each line."

@@ -19,6 +19,14 @@ from data_pipeline.limits import check_regular_file
 #: Bytes that are read at once and kept in memory.
 BUFFER_BYTES = 1 << 16
 
+#: What files begin with that contain text, but are none.
+_OTHER_KINDS = {
+    b"\x1f\x8b": "compressed by gzip",
+    b"PK\x03\x04": "a zip archive, as .xlsx and .docx are",
+    b"PAR1": "Parquet",
+    b"\x89HDF": "HDF5",
+    b"WARC/": "an archive of web pages (WARC or WET)",
+}
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -30,7 +38,8 @@ def is_remote(path) -> bool:
 def open_to_read(path, begin: int = 0, end: int | None = None) -> io.BufferedReader:
     """Opens the bytes of a file from `begin` to before `end`, or to the end of the file.
 
-    Raises InputError, now or while reading, if the file cannot be read or ends before `end`.
+    Raises InputError, now or while reading, if the file cannot be read, ends before `end`, or is of
+    a kind that contains text and is none, such as a compressed one.
     """
     return io.BufferedReader(_FileRange(path, begin, end), BUFFER_BYTES)
 
@@ -116,7 +125,15 @@ class _FileRange(io.RawIOBase):
             check_regular_file(path)  # opening a pipe would wait for its other end
         with _refusing(path, "read"):
             self._file = _files_of(path).GFile(path, "rb")
+            head = b"" if begin else self._file.read(8)
             self._file.seek(begin)
+        for start, kind in _OTHER_KINDS.items():
+            if head.startswith(start):
+                self._file.close()
+                raise InputError(
+                    f"`{path}` must be text. It is {kind}. Write its text to a file in UTF-8.",
+                    Mistake.NOT_TEXT,
+                )
 
     def readable(self):
         return True

@@ -13,6 +13,7 @@ from albert_keras.tasks.tables.rows import Row, is_number
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import parse_json, unique
 from data_pipeline.settings import did_you_mean
+from data_pipeline.text import storage
 
 JSON_ENDINGS = (".jsonl", ".json")
 #: Delimiters of a .csv. The first one is that of a file whose columns are numbers.
@@ -66,6 +67,7 @@ def read_raw_table(
         names = list(map(str, columns))
         return RawTable([], names, list(object_rows(path, encoding, names)))
     if ending not in (".csv", ".tsv", ".txt"):
+        storage.open_to_read(path).close()  # an archive is named by its kind
         raise InputError(
             f"`{path}` must end in .tsv, .txt, .csv, .jsonl or .json.", Mistake.FILE_ENDING
         )

@@ -43,7 +43,7 @@ WRONG = [
     (CLASSES, "a.csv", "text,label\nA,x\nB, \n", "line 3 must have a name as label. Received: ' '"),
     (CLASSES, "a.tsv", "text\tlabel\nA\tx\n \ty\n", "line 3 `text` must be a text. It is blank"),
     (CLASSES, "a.tsv", b"text\tlabel\nA\xff\tx\n", r"line 2 must be UTF-8. Its byte 1 \(0xff\)"),
-    (CLASSES, "a.tsv", b"\xff\xfet\0e\0", "text in UTF-16"),
+    (CLASSES, "a.tsv", b"\xff\xfet\0e\0", "must be UTF-8. Its byte 0"),
     (BY_NUMBER, "a.csv", "A;x\nB;y\n", "line 1 has no column 1: it has 1, counted from 0"),
     (CLASSES, "a.jsonl", '{"text": "A", "label": "x"}\n{"text": "B"}', "line 2 has no `label`"),
     (CLASSES, "a.jsonl", '{"text": "A", "label": "x"},', "line 1 must be a JSON object.* Extra"),
