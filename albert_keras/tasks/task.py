@@ -55,8 +55,6 @@ class Task(abc.ABC):
     finds_spans: bool = False  # whether an answer is a span of a passage; scores are in percent
     compares_pairs: bool = False  # whether classes or scores of pairs of texts are predicted
     trains_head: bool = True  # whether the model has weights besides the encoder's
-    #: Columns of a file that may be given although the training had none.
-    own_columns: tuple[str, ...] = ()
     #: Name of the score that determines the best checkpoint; more is better.
     metric: str
     #: Default length of a row in tokens, S.
@@ -104,18 +102,15 @@ class Task(abc.ABC):
                 the columns `text` and `pair`.
 
         Raises:
-            InputError: For a column that the task did not have in training.
+            InputError: For a column that the task does not read.
         """
-        config = self.config
         changes = {name: value for name, value in changes.items() if value is not None}
-        for name in ("text", "pair"):
-            is_new = name in changes and getattr(config, name) is None
-            if is_new and name not in self.own_columns:
-                raise InputError(
-                    f"The column of `{name}` must not be given: {config.name} had none in "
-                    f"training. Received: {changes[name]}."
-                )
-        return build_task(config.replace(**changes))
+        if "pair" in changes and not self.takes_pair:
+            raise InputError(
+                f"`pair` must not be given: {self.config.name} was trained on single texts. "
+                f"Received: {changes['pair']}."
+            )
+        return build_task(self.config.replace(**changes))
 
     @property
     def max_seq_length(self) -> int:

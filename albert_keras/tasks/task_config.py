@@ -1,5 +1,6 @@
 """Configuration of a task and its examples."""
 
+from collections.abc import Collection
 from typing import ClassVar, Literal
 
 from pydantic import field_validator
@@ -18,11 +19,11 @@ _TABLES = ("classification", "pair", "regression")
 READ_FROM_TABLES = (*_TABLES, "similarity")
 
 
-def _only_for(setting: str, tasks: tuple[str, ...]) -> Rule:
+def _only_for(setting: str, tasks: Collection[str]) -> Rule:
     """Refuses a setting for other tasks."""
     return Rule(
         (setting, "name"),
-        lambda value, name: not value or name in tasks,
+        lambda value, name: value is None or name in tasks,
         f"requires one of the tasks {', '.join(tasks)}",
     )
 
@@ -176,6 +177,7 @@ class TaskConfig(Settings):
             lambda data_dir, name: data_dir is None or name not in OWN_TASKS,
             "must not be given: your own examples come from `train`",
         ),
+        *(_only_for(column, OWN_TASKS) for column in ("text", "pair", "label")),
         _only_for("encoding", (*READ_FROM_TABLES, "tagging", "race")),
         _only_for("delimiter", READ_FROM_TABLES),
         _only_for("label_separator", _TABLES),

@@ -124,7 +124,6 @@ class SimilarityTask(ScoreTask):
     card_purpose = "scores how similar two texts are, and returns a vector for a text"
     hub_pipeline = "sentence-similarity"
     trains_head = False
-    own_columns = ("text", "pair")  # a converted model has none
     usual_metrics = ("spearman", "pearson")
 
     def __init__(self, config):

@@ -183,12 +183,6 @@ class TextTask(Task):
 
     def _check_config(self):
         config, name = self.config, self.config.name
-        for column in ("text", "pair", "label"):
-            if self._glue and getattr(config, column) is not None:
-                raise InputError(
-                    f"`{column}` must not be given: {name} has its own columns. "
-                    f"Received: {getattr(config, column)}."
-                )
         labels = config.labels or ()
         fixed = self._glue.labels if self._glue else ()
         if fixed and labels not in ((), fixed):

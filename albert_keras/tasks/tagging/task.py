@@ -35,7 +35,6 @@ class TagTask(Task):
     card_purpose = "assigns one of {labels} tags to each word"
     hub_pipeline = "token-classification"
     uses_windows = True
-    own_columns = ("text",)  # by default the first column
     is_official = False
 
     def __init__(self, config):
