@@ -56,8 +56,6 @@ def _row(run):
     from data_pipeline.progress import format_duration
 
     steps = f"{run.step:,}" + (f"/{run.steps:,}" if run.steps not in (None, run.step) else "")
-    score = "-"
-    if run.score is not None:
-        score = f"{run.metric} {run.score:.3f}" + ("" if run.is_held_out else " (training)")
+    score = "-" if run.score is None else f"{run.metric} {run.score:.3f}"
     time = format_duration(run.seconds) if run.seconds else "-"
     return run.path, run.kind, run.model or "-", steps, score, time

@@ -27,8 +27,7 @@ class RunSummary(NamedTuple):
     step: int  # the last step in the log
     steps: int | None  # the steps of a complete run; None if it ends by its time
     metric: str | None  # name of the score
-    score: float | None  # None as long as there is none, of a fine-tuning until its end
-    is_held_out: bool  # whether the score is on data that was not trained on
+    score: float | None  # on held-out data; None without one, of a fine-tuning until its end
     seconds: float  # time of training, without start-up
 
 
@@ -83,7 +82,7 @@ def summarize(run: RunContent) -> RunSummary:
         training = record["config"]["training"]
         # The steps of the settings end no run with a time budget.
         steps = None if training.get("time_budget") else training.get("steps")
-    metric, score, is_held_out = _score_of(run)
+    metric, score = _score_of(run)
     lines = [line for one in run.trainings for line in one.log]
     return RunSummary(
         path=str(run.path),
@@ -93,25 +92,19 @@ def summarize(run: RunContent) -> RunSummary:
         steps=steps,
         metric=metric,
         score=score,
-        is_held_out=is_held_out,
         seconds=sum(line.get("seconds", 0.0) for line in lines),
     )
 
 
 def _score_of(run):
-    """Returns name and value of the score of a run, and whether it is on held-out data."""
+    """Returns name and value of the score of a run, None if it was not scored on held-out data."""
     if run.result is not None:
         metric, split = run.result.metric, first_split(run.result)
-        return metric, best_seed(run.result).scores[split][metric], True
-    if run.kind == "pretraining":
-        training, name = run.trainings[0], _PRETRAINING_SCORE
-        for scores, is_held_out in (
-            ([found for _, found in training.evaluations], True),
-            (training.log, False),
-        ):
-            if scores and name in scores[-1]:
-                return name, scores[-1][name], is_held_out
-    return None, None, False
+        return metric, best_seed(run.result).scores[split][metric]
+    evaluations = run.trainings[0].evaluations if run.kind == "pretraining" else []
+    if evaluations and _PRETRAINING_SCORE in evaluations[-1][1]:
+        return _PRETRAINING_SCORE, evaluations[-1][1][_PRETRAINING_SCORE]
+    return None, None
 
 
 def read_run(path: str | Path | Place) -> RunContent:

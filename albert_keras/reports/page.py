@@ -85,9 +85,8 @@ def _numbers(summary):
     steps = "" if summary.steps in (None, summary.step) else f" of {summary.steps:,}"
     numbers = [("steps", f"{summary.step:,}{steps}")]
     if summary.score is not None:
-        what = "" if summary.is_held_out else ", training"
         metric = summary.metric.replace("_", " ").replace("lm", "LM")
-        numbers.append((f"{metric}{what}", f"{summary.score:.3f}"))
+        numbers.append((metric, f"{summary.score:.3f}"))
     return [*numbers, ("training time", format_duration(summary.seconds))]
 
 

@@ -16,8 +16,8 @@ def test_the_list_has_every_run_once(folder):
     first, second, tuned = runs.values()
     assert (first.kind, first.model) == ("pretraining", "albert-mini")
     assert (first.step, first.steps, first.seconds) == (10, 20, 120.0)
-    assert first.score == 0.25 and first.is_held_out
-    assert second.model.endswith("*") and second.score == 0.1 and not second.is_held_out
+    assert first.score == 0.25
+    assert second.model.endswith("*") and second.score is None
     assert (tuned.kind, tuned.metric, tuned.score) == ("finetuning", "accuracy", 0.85)
     assert (tuned.step, tuned.seconds, tuned.model) == (30, 60.0, "albert-mini")
     with pytest.raises(InputError, match="does not exist"):
@@ -50,7 +50,7 @@ def test_the_command_prints_a_table(folder, capsys):
     assert re.split("  +", shown[0]) == header
     assert shown[1].split()[:3] == [f"{folder}/a", "pretraining", "albert-mini"]
     assert "10/20" in shown[1] and "masked_lm_accuracy 0.250" in shown[1]
-    assert "(training)" in shown[2] and shown[-1].startswith("3 runs in ")
+    assert "pretraining" in shown[2] and shown[-1].startswith("3 runs in ")
     assert main(["runs", "list", str(folder / "records")]) == 0
     assert capsys.readouterr().out.startswith("0 runs in ")
 
