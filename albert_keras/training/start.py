@@ -1,6 +1,6 @@
 """How a pre-training begins: from random weights, or from trained ones, if they fit."""
 
-from albert_keras.config import FREE_SETTINGS, AlbertConfig
+from albert_keras.config import AlbertConfig, check_same_shape
 from albert_keras.formats.loading import LoadReport
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -119,23 +119,15 @@ class ContinuedPretraining(Start):
         Raises:
             InputError: If other settings do not agree with the weights; the error lists them all.
         """
-        given = config.model if "model" in config.model_fields_set else {}
-        changes = {name: value for name, value in given.items() if name != "size"}
-        requested = dict(AlbertConfig.from_name(config.size, **changes))
-        named = requested.keys() - {"vocab_size"} if "size" in given else set()
-        problems = [
-            f"{name}: {ours!r} in the weights, {requested[name]!r} in the settings"
-            for name, ours in self.albert_config
-            if name in (named | changes.keys()) - FREE_SETTINGS and ours != requested[name]
-        ]
-        if problems:
-            listing = "\n  ".join(problems)
-            raise InputError(
-                f"The settings of the model contradict the weights of `{self._initial}`:\n"
-                f"  {listing}\nOmit `size` and these settings."
-            )
-        free = {name: requested[name] for name in changes.keys() & FREE_SETTINGS}
-        return self.albert_config.replace(**free).as_settings()
+        ours = self.albert_config
+        given = dict(config.model) if "model" in config.model_fields_set else {}
+        size = given.pop("size", None)
+        requested = ours.replace(**given)
+        if size is not None:
+            requested = AlbertConfig.from_name(size, **{"vocab_size": ours.vocab_size} | given)
+        shapes = {"the weights": ours, "the settings": requested}
+        check_same_shape(shapes, f"`{self._initial}`")
+        return ours.replace(**given).as_settings()
 
     def describe(self):
         return self._initial.describe()
