@@ -145,7 +145,8 @@ def test_the_readme_begins_with_an_answer_a_fine_tuning_and_a_pre_training():
 
 
 def test_figures_of_the_readme_stand_where_they_were_measured():
-    names = ["docs/measured.md", "docs/answers.md", "saved_models/albert-mini-en/README.md"]
+    pages = ("measured", "answers", "finetuning")
+    names = [f"docs/{name}.md" for name in pages] + ["saved_models/albert-mini-en/README.md"]
     measured = "".join((ROOT / name).read_text(encoding="utf-8") for name in names)
     known = [float(number) for number in re.findall(r"\d+\.\d+", measured)]
     text = prose_of(ROOT / "README.md")
