@@ -17,6 +17,9 @@ _TEXTS = (
     "The judge listened politely to both sides.",
 )
 _PAIRS = _TEXTS[1:] + _TEXTS[:1]
+_WORDS = [text.rstrip(".").split() for text in _TEXTS]
+_TAGS = [["B-X" if at % 3 else "O" for at, _ in enumerate(words)] for words in _WORDS]
+_NUMBERS = [1.0, 2.5, 0.0, 4.0, 3.5, 2.0, 1.5, 3.0]
 _QUESTION, _OPTIONS = "What left the harbour?", ["The ferry", "A goat", "blue light"]
 
 
@@ -64,7 +67,7 @@ KINDS = {
     "numbers": Kind(
         {"name": "regression", "text": "text", "label": "label"},
         {"text": [*_TEXTS]},
-        [1.0, 2.5, 0.0, 4.0, 3.5, 2.0, 1.5, 3.0],
+        _NUMBERS,
         ("text",),
         "serving_default",
     ),
@@ -80,22 +83,22 @@ KINDS = {
     "similarity": Kind(
         {"name": "similarity", "text": "text", "pair": "pair", "label": "label"},
         {"text": [*_TEXTS], "pair": [*_PAIRS]},
-        [1.0, 2.5, 0.0, 4.0, 3.5, 2.0, 1.5, 3.0],
+        _NUMBERS,
         ("text", "pair"),
         "text_pair",
         _FIRST_AND_SECOND,
     ),
     "tags": Kind(
         {"name": "tagging"},
-        {"words": [text.rstrip(".").split() for text in _TEXTS]},
-        [["B-X" if at % 3 else "O" for at, _ in enumerate(text.split())] for text in _TEXTS],
+        {"words": _WORDS},
+        _TAGS,
         ("text",),
         "tags",
     ),
     "words": Kind(
         {"name": "tagging"},
-        {"words": [text.rstrip(".").split() for text in _TEXTS]},
-        [["B-X" if at % 3 else "O" for at, _ in enumerate(text.split())] for text in _TEXTS],
+        {"words": _WORDS},
+        _TAGS,
         ("words",),
         "tags",
         {"words": "text"},

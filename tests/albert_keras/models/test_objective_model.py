@@ -16,6 +16,7 @@ from albert_keras.optimization.lamb import Lamb
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import training_dataset
 from tests.keras_line import IS_KERAS_3, any_sgd
+from tests.parameters import slow
 
 B, S, P, V = 4, 12, 3, 40
 CONFIG = AlbertConfig(
@@ -344,7 +345,7 @@ def test_a_batch_alone_is_trained_on_and_scored():
 
 
 @pytest.mark.parametrize("optimizer", ["lamb", "adam"])
-@pytest.mark.parametrize("part", ["none", "step"])
+@pytest.mark.parametrize("part", ["none", *slow("step")])
 def test_weights_that_no_objective_reads_stay_as_they_are(optimizer, part):
     step = build(optimizer=optimizer, sentence_order_weight=0.0, jit_compile=part)
     before = {name_of(weight): weight.numpy() for weight in step.weights}
