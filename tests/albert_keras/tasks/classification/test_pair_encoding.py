@@ -81,7 +81,7 @@ def test_a_comparison_has_both_vectors_their_distance_and_product():
 
 def test_every_weight_but_the_pooler_is_trained():
     model = build(skips_padding=True)
-    inputs = packed() | {"labels": np.array([0, 1, 2, 1]), "example_weights": np.ones(4)}
+    inputs = packed() | {"labels": tf.constant([0, 1, 2, 1]), "example_weights": np.ones(4)}
     with tf.GradientTape() as tape:
         loss = task_sums("classification", model.outputs_of(inputs, training=True), inputs).loss
     gradients = tape.gradient(loss, model.trainable_variables)
