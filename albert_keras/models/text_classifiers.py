@@ -273,7 +273,7 @@ class AlbertForRegression(AlbertForClassification):
         return tf.cast(outputs["logits"], tf.float32)
 
     def targets_in(self, features: Tensors) -> tf.Tensor:
-        labels = features["labels"]
+        labels = super().targets_in(features)
         return labels if labels.shape.rank == 2 else labels[:, None]
 
     def is_right(self, labels: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:

@@ -206,7 +206,7 @@ class AlbertForTexts(AlbertForTask, TextTraining):
 
     def targets_in(self, features: Tensors) -> Any:
         """Returns what the rows of a batch are to learn, as `usual_loss` reads it."""
-        return features["labels"]
+        return tf.convert_to_tensor(features["labels"])
 
     def is_right(self, labels: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
         """Returns 1 where an answer is right, float32: where the likeliest class is the label."""

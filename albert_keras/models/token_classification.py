@@ -275,7 +275,7 @@ class AlbertForTokenClassification(LabelsModel):
 
     def targets_in(self, features: Tensors) -> tf.Tensor:
         # Positions that are not scored have weight 0 and receive any valid tag.
-        return tf.maximum(features["tag_ids"], 0)
+        return tf.maximum(tf.convert_to_tensor(features["tag_ids"]), 0)
 
     def weights_of(self, features: Tensors) -> tf.Tensor:
         """Returns 1 at the first token of each word that is scored, float32 [B, S]."""

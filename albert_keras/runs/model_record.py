@@ -13,8 +13,8 @@ from data_pipeline.errors import InputError
 
 #: Modules of the classes that a file may name, or subclasses of these.
 _MODELS = "albert_keras.models."
-#: Settings of a training step, which a model for other purposes is built without.
-_OF_TRAINING = ("recompute", "skips_padding")
+#: Settings that no record has: those of a training step, and the name that Keras counts up.
+_LEFT_OUT = ("recompute", "skips_padding", "name")
 
 
 class ModelRecord(NamedTuple):
@@ -75,9 +75,10 @@ def record_of(model: keras.Model) -> dict[str, Any]:
     """
     names = ((each, keras.saving.get_registered_name(each)) for each in type(model).__mro__)
     model_class, name = next(pair for pair in names if ">" in pair[1])
-    config = {key: one for key, one in model.get_config().items() if key not in _OF_TRAINING}
+    config = {key: one for key, one in model.get_config().items() if key not in _LEFT_OUT}
     if "preprocessor" in config:
-        config["preprocessor"] = {**config["preprocessor"], "tokenizer": None}
+        others = {"name": None, "tokenizer": None}
+        config["preprocessor"] = {**config["preprocessor"], **others}
     return {"class_name": model_class.__name__, "registered_name": name, "config": config}
 
 

@@ -135,7 +135,7 @@ def test_keras_files_are_embedded_too(tiny_run, outputs, tmp_path):
         ({"texts": []}, "at least one text"),
         ({"texts": ["a"], "text_column": "b"}, "require `file`"),
         ({"texts": ["a"], "sequence_length": 65}, "from 3 to 64.*Received: 65"),
-        ({"file": "rows.txt", "text_column": "a"}, "requires a table"),
+        ({"file": __file__, "text_column": "a"}, "requires a table"),
     ],
 )
 def test_wrong_input_is_named(tiny_run, tmp_path, monkeypatch, arguments, message):

@@ -29,6 +29,7 @@ def test_the_folder_of_a_run_explains_itself(tiny_run):
         "albert_config.json",
         "checkpoints",
         "log.jsonl",
+        "model.json",
         "run.json",
         "tensorboard",
         "tokenizer",
