@@ -220,9 +220,10 @@ def did_you_mean(word, known):
         known: iterable of str. The known words.
 
     Returns:
-        str. ". Did you mean `...`?" or ". Expected one of: ...".
+        str. ". Did you mean `...`?" or ". Expected one of: ...". Characters that are not seen, such
+        as U+200B, are shown with escapes.
     """
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     listing = ", ".join(known[:_MOST_NAMED]) + (", ..." if len(known) > _MOST_NAMED else "")
-    return f". Did you mean `{near[0]}`?" if near else f". Expected one of: {listing}."
+    return f". Did you mean `{repr(near[0])[1:-1]}`?" if near else f". Expected one of: {listing}."

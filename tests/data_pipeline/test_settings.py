@@ -95,3 +95,5 @@ def test_a_truth_value_is_no_number():
 def test_the_nearest_known_word_is_named():
     assert did_you_mean("labl", ["text", "label"]) == ". Did you mean `label`?"
     assert did_you_mean("x", ["text", "label"]) == ". Expected one of: label, text."
+    assert did_you_mean("label", ["label\u200b"]) == r". Did you mean `label\u200b`?"
+    assert did_you_mean("label", ["label\xa0"]) == r". Did you mean `label\xa0`?"
