@@ -119,7 +119,7 @@ def score(
 def describe_task(evaluation):
     """Returns the lines that describe a TaskEvaluation, list of str."""
     from albert_keras.runs.trained_data import ROWS, Overlap
-    from albert_keras.tasks.metrics import count_caution, tuned_text
+    from albert_keras.tasks.metrics import count_caution, thresholds_text
     from albert_keras.tasks.results import other_lines, score_lines
 
     task, metric, count = evaluation.task, evaluation.metric, evaluation.examples
@@ -128,9 +128,9 @@ def describe_task(evaluation):
     if overlap and overlap.is_total:
         lines[0] += ", training scores"
     lines += other_lines(evaluation.scores, metric, evaluation.positive_class, task)
-    if evaluation.tuned:
-        where = "on the same examples" if evaluation.is_tuned_here else "in training"
-        lines.append(f"  tuned {where}: {tuned_text(evaluation.tuned)}")
+    if evaluation.thresholds:
+        where = "on the same examples" if evaluation.has_own_thresholds else "in training"
+        lines.append(f"  thresholds fitted {where}: {thresholds_text(evaluation.thresholds)}")
     if overlap and overlap.normalised:
         lines.append(f"  {overlap.sentence(ROWS)}")
     caution = count_caution(count, metric, "evaluated set")

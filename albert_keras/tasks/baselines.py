@@ -115,7 +115,7 @@ def _word_model_name(task: Task) -> str:
 def word_model_answers(task: Task, train: list, splits: dict[str, list]) -> dict[str, list[Any]]:
     """Trains on examples of a task with `_has_word_model`, and answers others, by split.
 
-    What can be tuned is tuned on the first split, as for a model.
+    Thresholds are fitted on the first split, as for a model.
     """
     train = _selected(task, train)
     model = make_pipeline(*_vectors(task, train), _linear_model(task))
@@ -124,12 +124,13 @@ def word_model_answers(task: Task, train: list, splits: dict[str, list]) -> dict
         # examples have, or none, is always answered so.
         warnings.simplefilter("ignore")
         model.fit(train, _truths(task, train))
-    answers, tuned = {}, None
+    answers, fitted = {}, None
     for split, examples in splits.items():
         values = _values(task, model, examples)
-        answers[split] = task.read_out(examples, values, task.untuned if tuned is None else tuned)
-        if tuned is None:
-            answers[split], tuned = task.tuned(examples, answers[split])
+        thresholds = task.first_thresholds if fitted is None else fitted
+        answers[split] = task.read_out(examples, values, thresholds)
+        if fitted is None:
+            answers[split], fitted = task.fit_thresholds(examples, answers[split])
     return answers
 
 

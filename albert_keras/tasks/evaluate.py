@@ -42,10 +42,10 @@ class TaskEvaluation(NamedTuple):
     #: Scores of the best constant answer on these examples.
     guessing: dict[str, float] | None
     collapse: str | None  # see `Task.collapse`
-    tuned: dict[str, float]  # see `Task.tuned`
-    #: Whether `tuned` was found on these examples, which then determined the best checkpoint, too.
-    #: For other examples, the values that were tuned in training are used.
-    is_tuned_here: bool
+    thresholds: dict[str, float]  # see `Task.fit_thresholds`
+    #: Whether they were fitted on these examples, which then determined the best checkpoint, too.
+    #: For other examples, those of the training are used.
+    has_own_thresholds: bool
     files: dict[str, Any] = {}  # what was written, see `write_answers`; never changed
     positive_class: str | None = None  # the class that the score `f1` refers to
     #: That of the fine-tuning. None without any baseline, and if a tenth of the examples or more
@@ -133,9 +133,9 @@ def evaluate_task(
     # A copy of the development file has the same examples under another name.
     is_dev = digest_of(examples) == opened.record["data"].get("dev_fingerprint")
     is_dev = is_dev or (data is None and split == task.dev_splits[0])
-    is_tuned_here = is_dev or not known
-    tuned = None if is_tuned_here else known
-    scored = score_splits(task, {split: (examples, rows)}, answering, predictor, tuned)
+    has_own_thresholds = is_dev or not known
+    thresholds = None if has_own_thresholds else known
+    scored = score_splits(task, {split: (examples, rows)}, answering, predictor, thresholds)
     answers = scored.answers[split]
     guesses = task.guesses(examples, examples)  # a constant guess may know them
     result = None if overlap is not None and overlap.is_large else result_of(opened.path)
@@ -152,8 +152,8 @@ def evaluate_task(
         interval=task.interval(examples, answers),
         guessing=None if guesses is None else task.scores(examples, guesses),
         collapse=scored.collapse,
-        tuned=scored.tuned,
-        is_tuned_here=is_tuned_here,
+        thresholds=scored.thresholds,
+        has_own_thresholds=has_own_thresholds,
         files={} if out is None else write_answers(out, task, split, examples, answers),
         positive_class=task.positive_class,
         verdict=verdict,

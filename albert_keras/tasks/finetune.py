@@ -136,7 +136,7 @@ def finetune(
                 )
                 for number, (split, (examples, _)) in enumerate(data.dev.items())
             }
-            result = result._replace(tuned=best.tuned, files=files)
+            result = result._replace(thresholds=best.thresholds, files=files)
             save_results(out, result)
             if not config.training.keep_optimizer_state:
                 for run in (outcome.result for outcome in trained):

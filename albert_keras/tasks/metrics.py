@@ -139,9 +139,9 @@ def score_texts(
     ]
 
 
-def tuned_text(tuned: Mapping[str, float]) -> str:
-    """Returns what was tuned, see `Task.tuned`, in a line."""
-    return ", ".join(f"{name} {value:.3g}" for name, value in tuned.items())
+def thresholds_text(thresholds: Mapping[str, float]) -> str:
+    """Returns thresholds by name in a line."""
+    return ", ".join(f"{name} {value:.3g}" for name, value in thresholds.items())
 
 
 def count_caution(count: int, metric: str, what: str = "development set") -> str | None:

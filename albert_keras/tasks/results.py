@@ -16,7 +16,7 @@ from albert_keras.tasks.metrics import (
     Interval,
     count_caution,
     score_texts,
-    tuned_text,
+    thresholds_text,
 )
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
@@ -69,7 +69,7 @@ class FinetuneResult(NamedTuple):
     seeds: Annotated[tuple[SeedResult, ...], Field(min_length=1)]
     #: Of the simple baselines by name, see `baseline_answers`, and of `RANDOM` if it was trained.
     baselines: dict[str, Scores] = {}
-    tuned: dict[str, float] = {}  # returned by `Task.tuned`
+    thresholds: dict[str, float] = {}  # returned by `Task.fit_thresholds`
     origin: str = ""  # the initial weights
     loaded: tuple[str, ...] = ()  # what was loaded from the initial weights, line by line
     files: dict[str, Any] = {}  # other files that were written
@@ -196,8 +196,8 @@ def lines(result: FinetuneResult) -> list[str]:
         shown += score_lines(result.task, result.metric, int(count), found)
         others = {name: _median(result, split, name) for name in scores}
         shown += other_lines(others, result.metric, result.positive_class, result.task)
-    if result.tuned:
-        shown.append(f"tuned: {tuned_text(result.tuned)}")
+    if result.thresholds:
+        shown.append(f"thresholds: {thresholds_text(result.thresholds)}")
     shown += [f"warning: {warning}" for warning in cautions(result)]
     verdict = verdict_of(result)
     return [*shown, verdict.sentence] if verdict else shown

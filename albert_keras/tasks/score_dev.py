@@ -11,7 +11,7 @@ from albert_keras.models.text_model import AlbertForTexts
 from albert_keras.models.text_rows import TextRows
 from albert_keras.runs.log_file import log_evaluation, read_evaluations
 from albert_keras.tasks.finetune_config import FinetuneTraining
-from albert_keras.tasks.metrics import score_texts, tuned_text
+from albert_keras.tasks.metrics import score_texts, thresholds_text
 from albert_keras.tasks.task import Task
 from albert_keras.training.run_callbacks import Progress
 
@@ -33,7 +33,7 @@ class ScoredSplits(NamedTuple):
 
     answers: dict[str, list[Any]]
     scores: dict[str, dict[str, float]]
-    tuned: dict[str, float]  # see `Task.tuned`
+    thresholds: dict[str, float]  # see `Task.fit_thresholds`
     collapse: str | None  # see `Task.collapse`
 
 
@@ -42,25 +42,27 @@ def score_splits(
     dev: dict[str, tuple[list, TextRows]],
     model: AlbertForTexts,
     predictor: RowPredictor,
-    tuned: dict[str, float] | None = None,
+    thresholds: dict[str, float] | None = None,
 ) -> ScoredSplits:
     """Answers and scores examples.
 
-    What can be tuned is tuned on the first split, unless `tuned` is given, and is in the
+    Thresholds are fitted on the first split, unless `thresholds` are given, and are in the
     `thresholds` of the model then; what can collapse does so on the first split.
     """
     answers, scores = {}, {}
     for split, (examples, rows) in dev.items():
-        model.thresholds = dict(task.untuned if tuned is None else tuned)
+        model.thresholds = dict(task.first_thresholds if thresholds is None else thresholds)
         ids = [example.id for example in examples]
         answers[split] = rows.answers(model, predictor.predict(rows), ids)
-        if tuned is None:
-            answers[split], tuned = task.tuned(examples, answers[split])
-            if tuned:
-                logger.info("tuned on %s: %s", split, tuned_text(tuned))
-            model.thresholds = dict(tuned)
+        if thresholds is None:
+            answers[split], thresholds = task.fit_thresholds(examples, answers[split])
+            if thresholds:
+                logger.info("thresholds fitted on %s: %s", split, thresholds_text(thresholds))
+            model.thresholds = dict(thresholds)
         scores[split] = task.scores(examples, answers[split])
-    return ScoredSplits(answers, scores, tuned or {}, task.collapse(next(iter(answers.values()))))
+    return ScoredSplits(
+        answers, scores, thresholds or {}, task.collapse(next(iter(answers.values())))
+    )
 
 
 class ScoreDev(keras.callbacks.Callback):

@@ -149,7 +149,7 @@ class Task(abc.ABC):
         Args:
             albert_config: AlbertConfig.
             tokenizer: Of its preprocessor; without one it takes features.
-            thresholds: As `tuned` returns them.
+            thresholds: As `fit_thresholds` returns them.
             **kwargs: As in `AlbertForTexts` and the class of the model.
         """
         preprocessor = None if tokenizer is None else self.build_preprocessor(tokenizer)
@@ -319,17 +319,17 @@ class Task(abc.ABC):
         """Returns how much the examples count in training, float32 [N]; None is 1."""
         return None
 
-    #: What a model answers with before `tuned`, so that its answers have all that this reads.
-    untuned: Mapping[str, float] = {}
+    #: What a model answers with before `fit_thresholds`, which reads all that its answers have.
+    first_thresholds: Mapping[str, float] = {}
 
-    def tuned(self, examples: list, answers: list) -> tuple[list[Any], dict[str, float]]:
+    def fit_thresholds(self, examples: list, answers: list) -> tuple[list[Any], dict[str, float]]:
         """Finds what answers depend on, on labelled examples, and answers them with it.
 
         For squad2 it is `null_threshold`, for several labels a threshold of each label.
 
         Args:
             examples: Labelled.
-            answers: Of the model, with the thresholds `untuned`.
+            answers: Of the model, with the thresholds `first_thresholds`.
         """
         return answers, {}
 

@@ -38,7 +38,7 @@ class SeedOutcome(NamedTuple):
 
     result: SeedResult
     answers: dict[str, list[Any]]  # by development split, of the best weights
-    tuned: dict[str, float]  # see `Task.tuned`
+    thresholds: dict[str, float]  # see `Task.fit_thresholds`
     loaded: list[str]  # what was loaded from the initial weights
 
 
@@ -131,7 +131,7 @@ def train_seed(
     scored = score_splits(task, data.dev, model, predictor)
     first = next(iter(data.dev))
     if is_chief(strategy):
-        model.thresholds = scored.tuned
+        model.thresholds = scored.thresholds
         run.save_model(model)
     values = values_so_far(run.path, task.metric, last_step)
     # The log has the seconds of earlier calls, which were interrupted.
@@ -147,7 +147,7 @@ def train_seed(
         stopped_early=last_step < training.steps and is_enough(values, training.patience),
         seconds=round(max(time.monotonic() - started, logged), 1),
     )
-    return SeedOutcome(result, scored.answers, scored.tuned, loaded.lines())
+    return SeedOutcome(result, scored.answers, scored.thresholds, loaded.lines())
 
 
 def _is_same_task(weights, task):

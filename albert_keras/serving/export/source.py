@@ -76,7 +76,6 @@ class ExportSource(NamedTuple):
             "kind": self.kind,
             "model": keras.saving.get_registered_name(type(self.model)),
             "task": task,
-            "tuned": dict(getattr(self.model, "thresholds", {})),
             "scores": _without_folders(self.scores),
             "baselines": self.baselines,
             "verdict": self.verdict,

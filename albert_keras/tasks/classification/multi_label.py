@@ -57,7 +57,7 @@ class MultiLabelTask(TextTask):
     def truths(self, examples):
         return [list(label) for label in super().truths(examples)]
 
-    def tuned(self, examples, answers):
+    def fit_thresholds(self, examples, answers):
         """Fits thresholds to the examples, unless `threshold` is set, so that their scores are
         slightly optimistic.
 
@@ -79,12 +79,12 @@ class MultiLabelTask(TextTask):
                     fitted[label] = best_threshold(known, given)
         return self.read_out(examples, values, fitted), fitted
 
-    def read_out(self, examples, values, tuned=None):
-        """As in `TextTask`; `tuned` has the threshold of each label."""
+    def read_out(self, examples, values, thresholds=None):
+        """As in `TextTask`; `thresholds` has that of each label."""
         ids = [example.id for example in examples]
         default = THRESHOLD if self.config.threshold is None else self.config.threshold
-        thresholds = [(tuned or {}).get(label, default) for label in self.labels]
-        return labels_answers(ids, self.labels, values, thresholds)
+        of_labels = [(thresholds or {}).get(label, default) for label in self.labels]
+        return labels_answers(ids, self.labels, values, of_labels)
 
     def _scores_of(self, truth, given, names=None):
         of_labels = _f1(truth, given, axis=0)

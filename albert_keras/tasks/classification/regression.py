@@ -35,7 +35,7 @@ class ScoreTask(TextTask):
     def with_truth(self, example, truth):
         return example._replace(label=score_of([truth], ["label"]))
 
-    def read_out(self, examples, values, tuned=None):
+    def read_out(self, examples, values, thresholds=None):
         return scores_answers([example.id for example in examples], self.labels, values)
 
     def _scores_of(self, truth, given, names=None):

@@ -116,14 +116,14 @@ class TextTask(Task):
         return compute_sample_weight("balanced", targets).astype(np.float32)
 
     def read_out(
-        self, examples: list, values: np.ndarray, tuned: dict[str, float] | None = None
+        self, examples: list, values: np.ndarray, thresholds: dict[str, float] | None = None
     ) -> list:
         """Answers N examples by the probability or the score of each label.
 
         Args:
             examples: Labelled or not.
             values: float [N, C].
-            tuned: As `Task.tuned` returns it.
+            thresholds: As `Task.fit_thresholds` returns it.
         """
         threshold = self.config.threshold
         # The first of equals is the best.

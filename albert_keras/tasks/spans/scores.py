@@ -184,7 +184,7 @@ def null_threshold(examples, predictions, null_scores) -> float:
     at the threshold as answered, whereas models answer strictly below it. And where
     answering nothing is best, the official search returns 0, which suits only probabilities.
 
-    Arguments and errors as of `best_thresholds`; the result is for `SpanTask.tuned`.
+    Arguments and errors as of `best_thresholds`; the result is for `SpanTask.fit_thresholds`.
     """
     best = best_thresholds(examples, predictions, null_scores)
     unanswerable = sum(not example.answers for example in examples)

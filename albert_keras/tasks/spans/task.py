@@ -132,9 +132,9 @@ class SpanOrNoneTask(SpanTask):
     card_purpose = f"{SpanTask.card_purpose}, or says that there is none"
     _version = 2
 
-    untuned = {_THRESHOLD: math.inf}
+    first_thresholds = {_THRESHOLD: math.inf}
 
-    def tuned(self, examples, answers):
+    def fit_thresholds(self, examples, answers):
         """Finds the score for "no answer" from which a question is left unanswered."""
         scores = {answer.id: answer.null_score for answer in answers}
         threshold = null_threshold(examples, _texts(answers), scores)

@@ -131,7 +131,7 @@ class TagTask(Task):
         check_answered(examples)
         return [list(example.tags) for example in examples]
 
-    def read_out(self, examples: list, values: np.ndarray, tuned: Any = None) -> list:
+    def read_out(self, examples: list, values: np.ndarray, thresholds: Any = None) -> list:
         """Answers sentences by the probabilities of the tags of all their words, [words, C]."""
         tags = [self.labels[number] for number in values.argmax(axis=1)]
         answers, begin = [], 0

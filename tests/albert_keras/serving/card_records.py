@@ -11,7 +11,6 @@ PRETRAINED = {
     "version": 1,
     "kind": "pretraining",
     "task": None,
-    "tuned": {},
     "scores": {},
     "step": 12000,
     "max_seq_length": 64,

@@ -30,7 +30,7 @@ def make_model(task, tokenizer, **shape_changes):
 
 
 def tuned_of(task):
-    """Returns what was tuned with a small task, as `Task.tuned`."""
+    """Returns what was tuned with a small task, as `Task.fit_thresholds`."""
     if task.kind == "multi_label":
         return dict(zip(task.labels, (0.3, 0.5, 0.8), strict=True))
     return {"null_threshold": NULL_THRESHOLD} if task.kind == "spans_or_none" else {}

@@ -48,11 +48,11 @@ def test_the_scores_are_those_of_the_fine_tuning(tuned):
     result, evaluation = read_results(tuned), evaluate_task(tuned)
     assert evaluation.scores == pytest.approx(result.seeds[0].scores["dev"], abs=1e-9)
     assert evaluation.interval.low < evaluation.scores["f1"] < evaluation.interval.high
-    assert evaluation.tuned == pytest.approx(result.tuned)
+    assert evaluation.thresholds == pytest.approx(result.thresholds)
     assert (evaluation.task, evaluation.split, evaluation.metric) == ("squad2", "dev", "f1")
     assert evaluation.run == f"{tuned}/seed-12345" and evaluation.examples == 30
     assert list(evaluation.scores)[0] == "f1" and evaluation.files == {}
-    assert evaluation.is_tuned_here
+    assert evaluation.has_own_thresholds
 
 
 def test_on_other_examples_nothing_is_tuned(tuned, files, tmp_path):
@@ -61,11 +61,11 @@ def test_on_other_examples_nothing_is_tuned(tuned, files, tmp_path):
     model.thresholds = {"null_threshold": -1e9}
     open_run(strict).save_model(model)
     there = evaluate_task(strict, files / "new.json")
-    assert not there.is_tuned_here and there.tuned == {"null_threshold": -1e9}
+    assert not there.has_own_thresholds and there.thresholds == {"null_threshold": -1e9}
     assert there.scores["NoAns_f1"] == 100 and there.scores["HasAns_f1"] == 0
     assert there.collapse == "all 30 answers are no answer" and there.split == "new.json"
     copy = shutil.copy(files / "dev.json", tmp_path / "copy.json")
-    assert evaluate_task(strict, copy).is_tuned_here
+    assert evaluate_task(strict, copy).has_own_thresholds
 
 
 @pytest.mark.parametrize(

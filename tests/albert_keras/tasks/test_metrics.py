@@ -11,7 +11,7 @@ from albert_keras.tasks.metrics import (
     bootstrap_interval,
     paired_interval,
     score_texts,
-    tuned_text,
+    thresholds_text,
 )
 from data_pipeline.errors import InputError
 
@@ -82,7 +82,7 @@ def test_the_bootstrap_repeats_with_its_seed_and_takes_any_metric(classes):
 def test_scores_are_shown_in_a_line():
     scores = {"total": 30, "HasAns_total": 1404, "f1_a": 0.25}
     assert score_texts(scores, None, str) == ["total 30", "HasAns_total 1,404", "f1_a 0.25"]
-    assert tuned_text({"a": 0.25, "b": 1 / 3}) == "a 0.25, b 0.333"
+    assert thresholds_text({"a": 0.25, "b": 1 / 3}) == "a 0.25, b 0.333"
 
 
 def table(both, first, second, none):

@@ -57,7 +57,7 @@ def result():
     return result_of(
         *seeds,
         random=0.795,
-        tuned={"null_threshold": -1.5},
+        thresholds={"null_threshold": -1.5},
         origin="runs/books at step 6000",
         loaded=("encoder: 25 weights from the checkpoint", "head: new, ändert sich"),
         files={"errors": "errors.tsv", "predictions": ["a.tsv", "b.tsv"]},

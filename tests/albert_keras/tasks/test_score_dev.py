@@ -19,9 +19,9 @@ class Scripted:
 
     metric = "f1"
     positive_class = "yes"
-    untuned = {"threshold": 0.0}
+    first_thresholds = {"threshold": 0.0}
 
-    def tuned(self, examples, answers):
+    def fit_thresholds(self, examples, answers):
         return answers, {"threshold": 0.5}
 
     def scores(self, examples, answers):

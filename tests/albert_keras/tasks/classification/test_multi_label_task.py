@@ -168,7 +168,7 @@ def test_thresholds_have_the_best_f1(metric, rare):
     assert truth[:, 2].sum() < 20  # too few for a threshold of its own
     it, examples = task(metric=metric), examples_of(truth)
     known = it.read_out(examples, probabilities)
-    answers, tuned = it.tuned(examples, known)
+    answers, tuned = it.fit_thresholds(examples, known)
     assert it.scores(examples, known)[metric] < 0.1 and it.scores(examples, answers)[metric] > 0.6
     assert [one.labels for one in it.read_out(examples, probabilities, tuned)] == [
         one.labels for one in answers
@@ -192,6 +192,6 @@ def test_a_threshold_may_be_set_or_stay_a_half(rare):
     truth, probabilities = rare
     assert best_threshold(np.zeros(3, int), np.full(3, 0.3)) == 0.5
     fixed, examples = task(threshold=0.2), examples_of(truth)
-    answers, tuned = fixed.tuned(examples, fixed.read_out(examples, probabilities))
+    answers, tuned = fixed.fit_thresholds(examples, fixed.read_out(examples, probabilities))
     expected = [tuple(np.array(COLUMNS)[row].tolist()) for row in probabilities >= 0.2]
     assert tuned == {} and [one.labels for one in answers] == expected

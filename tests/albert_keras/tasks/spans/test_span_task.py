@@ -54,7 +54,7 @@ def golden(task, examples, tokenizer, nulls=None):
         result[f"{name}_indices"] = np.tile(best[:, None], count)
         scores = np.where(best > 0, np.float32(-0.25), np.float32(-9))
         result[f"{name}_log_probs"] = np.tile(scores[:, None], count)
-    return read_out(task, examples, tokenizer, result, task.untuned)
+    return read_out(task, examples, tokenizer, result, task.first_thresholds)
 
 
 def test_known_answers_are_read_out_where_they_stand(tiny_tokenizer):
@@ -67,7 +67,7 @@ def test_known_answers_are_read_out_where_they_stand(tiny_tokenizer):
         assert json.loads(json.dumps(answer._asdict()))["start"] == answer.start
     scores = squad.scores(ANSWERABLE, answers)
     assert list(scores.items()) == [("f1", 100.0), ("exact_match", 100.0)]
-    assert squad.tuned(ANSWERABLE, answers) == (answers, {})
+    assert squad.fit_thresholds(ANSWERABLE, answers) == (answers, {})
 
 
 def test_at_the_threshold_a_question_is_not_answered(tiny_tokenizer):
@@ -92,7 +92,7 @@ def test_the_threshold_is_tuned_on_answers_to_all_questions(tiny_tokenizer):
     squad = small()
     # Only answering a, d and c is best; b, at 2.5, is a question without an answer.
     known = golden(squad, EXAMPLES, tiny_tokenizer, [1.0, 2.5, 2.0, 1.5])
-    answers, tuned = squad.tuned(EXAMPLES, known)
+    answers, tuned = squad.fit_thresholds(EXAMPLES, known)
     assert tuned == {"null_threshold": np.nextafter(np.float32(2.0), np.float32(3.0))}
     assert [answer.text for answer in answers] == [
         "old ferry",
