@@ -80,8 +80,8 @@ class Dropout(keras.layers.Layer):
 
     Call arguments:
         inputs: float [B, ...].
-        dropout_seed: DropoutSeed. The masks are a pure function of the layer's seed and of this;
-            needed in training only.
+        dropout_seed: DropoutSeed or None. The masks are a pure function of the layer's seed and of
+            this, which models give. None takes the next numbers of TensorFlow's generator.
     """
 
     def __init__(self, rate, seed, **kwargs):
@@ -93,6 +93,8 @@ class Dropout(keras.layers.Layer):
     def call(self, inputs, dropout_seed=None, training=None):
         if not training or self.rate == 0:
             return inputs
+        if dropout_seed is None:
+            return tf.nn.dropout(inputs, self.rate, seed=self.seed)
         return _dropped(inputs, self._bits(tf.shape(inputs), dropout_seed), self.rate)
 
     def _bits(self, shape, dropout_seed):

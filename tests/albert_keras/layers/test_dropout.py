@@ -34,6 +34,12 @@ def test_another_step_depth_row_or_seed_drops_others():
     np.testing.assert_array_equal(dropout(inputs, draw(5, 0), training=True), first)
 
 
+def test_a_layer_alone_draws_its_masks():
+    layer, inputs = Dropout(0.5, 3), tf.ones([4, 50])
+    first, second = layer(inputs, training=True), layer(inputs, training=True)
+    assert set(np.unique(first)) == {0.0, 2.0} and np.any(first != second)
+
+
 @pytest.mark.parametrize("jit_compile, recompute", [("kernels", True), ("step", False)])
 def test_masks_of_a_model_follow_the_seed_and_differ_in_each_step_of_each_fit(
     jit_compile, recompute
