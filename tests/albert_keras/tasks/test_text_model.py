@@ -311,6 +311,7 @@ def test_the_best_weights_are_restored_and_checkpoints_are_loaded(model, tmp_pat
     paths = [str(tmp_path / name) for name in ("folder", "file.keras")[IS_KERAS_3:]]
     stop = keras.callbacks.EarlyStopping("loss", patience=0, restore_best_weights=True, mode="max")
     saves = [keras.callbacks.ModelCheckpoint(path, save_best_only=False) for path in paths]
+    model.compile(keras.optimizers.Adam(1e-2))  # whose loss falls from the first epoch on
     model.fit(TEXTS, LABELS, epochs=4, batch_size=4, verbose=0, callbacks=[*saves, stop])
     expected = model.predict(TEXTS, verbose=0)
     best = str(tmp_path / ("best.keras" if IS_KERAS_3 else "best"))
