@@ -275,10 +275,10 @@ class AlbertPreprocessor(TextPreprocessor):
 
 
 def _loaded(source):
-    # Here, as a tokenizer in memory needs no readers of files.
+    # Here, as the class alone needs no readers of files.
     from albert_keras.formats.vocabulary import load_tokenizer
 
-    return source if isinstance(source, Tokenizer) else load_tokenizer(source)
+    return load_tokenizer(source)
 
 
 def _parts_of(inputs, names):

@@ -17,7 +17,13 @@ from albert_keras.models.labels import answer_edges
 from albert_keras.models.preprocessor import Packed, TextPreprocessor
 from albert_keras.models.span_search import SpanSearch, Windows, answer_mask
 from albert_keras.models.task_heads import NUM_ENDS, NUM_STARTS, SpansHead, SpansOrNoneHead
-from albert_keras.models.text_model import AlbertForTexts, Losses, Tensors, of_classes
+from albert_keras.models.text_model import (
+    AlbertForTexts,
+    Losses,
+    Tensors,
+    are_likeliest,
+    of_classes,
+)
 from albert_keras.models.windows import lay_out_windows
 from data_pipeline.errors import InputError
 from data_pipeline.limits import LONG_TEXT_FACTOR
@@ -317,7 +323,7 @@ class AlbertForQuestionAnswering(AlbertForTexts):
     def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         names = [f"{edge}_{self._scores}" for edge in ("start", "end")]
         if isinstance(y, Mapping) and {*names} <= y.keys() & y_pred.keys():
-            found = [of_classes(y_pred[name], y[name])[1] for name in names]
+            found = [are_likeliest(y[name], y_pred[name]) for name in names]
             self._accuracy.update_state(found[0] * found[1])
         return super().compute_metrics(x, y, y_pred, sample_weight)
 

@@ -210,7 +210,7 @@ class AlbertForTexts(AlbertForTask, TextTraining):
 
     def is_right(self, labels: tf.Tensor, predictions: tf.Tensor) -> tf.Tensor:
         """Returns 1 where an answer is right, float32: where the likeliest class is the label."""
-        return tf.cast(tf.equal(tf.argmax(predictions, -1, labels.dtype), labels), tf.float32)
+        return are_likeliest(labels, predictions)
 
     def targets(self, labels: list[Any], columns: Mapping[str, list]) -> Any:
         """Returns labels of `Examples` as losses of Keras read them, see `targets_of`."""
@@ -442,8 +442,13 @@ def of_classes(logits: Any, labels: Any) -> Losses:
     """Compares [..., C] with int [...]; returns cross-entropies and 1 where right, float32."""
     labels, logits = tf.convert_to_tensor(labels), tf.cast(logits, tf.float32)
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
-    is_right = tf.equal(tf.argmax(logits, -1, labels.dtype), labels)
-    return losses, tf.cast(is_right, tf.float32)
+    return losses, are_likeliest(labels, logits)
+
+
+def are_likeliest(labels: Any, scores: Any) -> tf.Tensor:
+    """Returns 1 where the class with the largest of scores, [..., C], is the label, float32."""
+    labels = tf.convert_to_tensor(labels)
+    return tf.cast(tf.equal(tf.argmax(scores, -1, labels.dtype), labels), tf.float32)
 
 
 def sequences_of_rows(inputs: Tensors, dropout_seed: Any) -> tuple[dict[str, Any], Any, Any]:

@@ -131,8 +131,7 @@ def train_seed(
     scored = score_splits(task, data.dev, model, predictor)
     first = next(iter(data.dev))
     if is_chief(strategy):
-        model.thresholds = scored.thresholds
-        run.save_model(model)
+        run.save_model(model)  # with the thresholds that `score_splits` has fitted
     values = values_so_far(run.path, task.metric, last_step)
     # The log has the seconds of earlier calls, which were interrupted.
     logged = sum(line.get("seconds", 0) for line in read_log(run.path))
