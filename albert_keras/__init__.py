@@ -9,7 +9,6 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.config import AlbertConfig as AlbertConfig
     from albert_keras.conversion.convert import convert as convert
     from albert_keras.distillation.distill import distill as distill
-    from albert_keras.distillation.task import distill_task as distill_task
     from albert_keras.formats.open_weights import open_weights as open_weights
     from albert_keras.formats.vocabulary import load_tokenizer as load_tokenizer
     from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder

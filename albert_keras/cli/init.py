@@ -12,7 +12,7 @@ from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import Assignments
 from albert_keras.cli.output import shell
-from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
+from albert_keras.distillation.config import DistillationConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
@@ -39,9 +39,6 @@ FILE_KINDS = {
     "pretrain": FileKind(PretrainingConfig, "pretrain", "--data ... --out runs/..."),
     "finetune": FileKind(FinetuneConfig, "finetune", "--from ... --out runs/..."),
     "distill": FileKind(DistillationConfig, "distill", "--teacher ... --data ... --out runs/..."),
-    "distill-task": FileKind(
-        TaskDistillationConfig, "distill", "--teacher ... --from ... --out runs/..."
-    ),
 }
 
 
@@ -54,8 +51,8 @@ def init(
 ):
     """Write a file of all settings of a command, each explained.
 
-    KIND is data (for `data build`), pretrain, finetune, distill or distill-task. The file is for
-    the option --config of the command; each setting can also be given as --set KEY=VALUE.
+    KIND is data (for `data build`), pretrain, finetune or distill. The file is for the option
+    --config of the command; each setting can also be given as --set KEY=VALUE.
 
     Examples:
       albert-keras init pretrain --set model.size=albert-mini --out run.yaml

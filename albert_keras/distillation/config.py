@@ -4,9 +4,8 @@ from typing import Any, ClassVar
 
 from pydantic import field_validator
 
-from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
-from data_pipeline.settings import Rule, Settings, option, setting
+from data_pipeline.settings import Rule, Settings, option
 
 #: Default of `model.size`.
 _SIZE = "distilbert-mini"
@@ -49,7 +48,7 @@ class TeachingConfig(Settings):
 
 
 class DistillationConfig(PretrainingConfig):
-    """All settings of a distillation on records except its data; they extend PretrainingConfig.
+    """All settings of a distillation except its data; they extend PretrainingConfig.
 
     Attributes:
         model: dict. The student, as in PretrainingConfig.
@@ -69,24 +68,3 @@ class DistillationConfig(PretrainingConfig):
     @classmethod
     def _has_a_size(cls, model):
         return {"size": _SIZE} | model if isinstance(model, dict) else model
-
-
-class TaskTeachingConfig(Settings):
-    """Losses of a student that learns a task, and its first weights.
-
-    Source:
-        The second distillation of Sanh et al., section 3, with the settings that they published,
-        `run_squad_w_distillation.py`.
-    """
-
-    temperature: float = option(2.0, "Temperature of the teacher's answers.", gt=0)
-    soft_target_weight: float = option(
-        0.5, "Weight of the divergence of the student from the teacher's answers.", gt=0
-    )
-    answer_weight: float = setting(0.5, "Weight of the loss of the examples' own answers.", ge=0)
-
-
-class TaskDistillationConfig(FinetuneConfig):
-    """All settings of a distillation on a task; they extend FinetuneConfig."""
-
-    distillation: TaskTeachingConfig = TaskTeachingConfig()

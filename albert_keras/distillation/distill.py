@@ -1,4 +1,4 @@
-"""Distillation on records: a pre-training run in which a teacher takes part."""
+"""Distillation: a pre-training run in which a teacher takes part."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""The students of a distillation: their objectives include the predictions of a teacher.
+"""The student of a distillation: its objectives include the predictions of a teacher.
 
-Losses between a student and its teacher are in nats and in float32. On records, predictions are
+Losses between a student and its teacher are in nats and in float32. Predictions are
 compared where tokens are predicted, and hidden states at all tokens; those of the last layer only
 at [CLS] and where tokens are predicted, because it runs only there. Deviation from the code of Sanh
 et al., which compares predictions at all positions unless `restrict_ce_to_mask` is set, and hidden
@@ -13,15 +13,10 @@ from typing import Any
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.distillation.config import TaskTeachingConfig, TeachingConfig
+from albert_keras.distillation.config import TeachingConfig
 from albert_keras.layers.rows import token_mask
 from albert_keras.models.objective import Objective
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.tasks.task import Task
-from albert_keras.tasks.trainer import TaskTrainer
-
-#: The feature of a row of a task that contains the teacher's logits, float32 [B, C].
-TEACHER_LOGITS = "teacher_logits"
 
 
 def soft_targets(logits, teacher_logits, temperature: float) -> tuple[tf.Tensor, tf.Tensor]:
@@ -43,33 +38,6 @@ def soft_targets(logits, teacher_logits, temperature: float) -> tuple[tf.Tensor,
     divergence = tf.reduce_sum(tf.exp(log_teacher) * (log_teacher - log_student), axis=-1)
     agrees = tf.argmax(logits, axis=-1) == tf.argmax(teacher_logits, axis=-1)
     return temperature**2 * divergence, tf.cast(agrees, tf.float32)
-
-
-def soft_answers(
-    kind: str, logits, teacher_logits, temperature: float
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """Compares a student's and a teacher's answers to rows of a task.
-
-    Args:
-        kind: A kind whose answers are classes, options, labels or numbers.
-        logits, teacher_logits: float [B, C].
-        temperature: T.
-
-    Returns:
-        float32 [B] each: the losses, and 1 where an answer is the teacher's. For classes and
-        options they are those of `soft_targets`; for labels the mean over the labels, each of them
-        a choice of two; for numbers the mean of the squared differences, which have no temperature,
-        and never an equal answer.
-    """
-    logits = tf.cast(logits, tf.float32)
-    if kind in ("regression", "multi_regression"):
-        losses = tf.reduce_mean(tf.square(logits - teacher_logits), axis=-1)
-        return losses, tf.zeros_like(losses)
-    if kind == "multi_label":  # sigmoid(x) is the softmax of x and 0
-        pairs = [tf.stack([each, tf.zeros_like(each)], -1) for each in (logits, teacher_logits)]
-        losses, agrees = soft_targets(*pairs, temperature)
-        return tf.reduce_mean(losses, axis=-1), tf.reduce_mean(agrees, axis=-1)
-    return soft_targets(logits, teacher_logits, temperature)
 
 
 def cosine_distances(hidden, teacher_hidden):
@@ -164,26 +132,3 @@ class TaughtStudent(AlbertForPretraining):
         results = super()._results()
         results.pop("cosine_accuracy", None)  # no prediction counts as correct
         return results
-
-
-def taught_class(task: Task, settings: TaskTeachingConfig) -> type[TaskTrainer]:
-    """Returns the class of a trainer whose model also learns the answers of a teacher.
-
-    The teacher's logits are features, `TEACHER_LOGITS`.
-    """
-
-    class TaughtTrainer(TaskTrainer):
-        usual_objective_weights = {
-            "answer": settings.answer_weight,
-            "soft_target": settings.soft_target_weight,
-        }
-
-        def objectives(self, features):
-            def soft_target(outputs):
-                both = outputs["logits"], features[TEACHER_LOGITS]
-                return soft_answers(task.kind, *both, settings.temperature)
-
-            soft = Objective(self.model.weights_of(features), soft_target)
-            return super().objectives(features) | {"soft_target": soft}
-
-    return TaughtTrainer

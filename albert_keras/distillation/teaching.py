@@ -20,7 +20,7 @@ _HEAD = HEADS["masked_lm"]
 
 
 class Teaching(Start):
-    """A teacher with the settings of a distillation on records, as `pretrain` needs it.
+    """A teacher with the settings of a distillation, as `pretrain` needs it.
 
     Args:
         teacher: OpenedModel. A trained model with a masked-LM head.
@@ -38,8 +38,8 @@ class Teaching(Start):
     def __init__(self, teacher: OpenedModel, config: DistillationConfig, student: AlbertConfig):
         if "masked_lm" not in teacher.heads:
             raise InputError(
-                f"The teacher `{teacher}` must be a pre-trained model with a masked-LM head, to "
-                f"teach on records. Received: heads {', '.join(teacher.heads) or 'none'}."
+                f"The teacher `{teacher}` must be a pre-trained model with a masked-LM head. "
+                f"Received: heads {', '.join(teacher.heads) or 'none'}."
             )
         self.weights, self._settings = teacher, config.distillation
         theirs = teacher.albert_config

@@ -2,19 +2,15 @@
 
 import math
 
-import numpy as np
-
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.loading import LoadReport
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
-from albert_keras.shape import POSITIONS, PROJECTION, TYPES
+from albert_keras.shape import POSITIONS
 from albert_keras.sharing import layer_plan
 from data_pipeline.errors import InputError
 
-_TABLES = ("bert/embeddings/word_embeddings", TYPES, POSITIONS)
-_NORMALIZATION = "bert/embeddings/LayerNorm"
 _LAYERS = "bert/encoder/transformer/"
 #: What a layer's weights, and what it computes with them, depend on.
 _SHAPE = (
@@ -47,8 +43,7 @@ def check_layers(teacher: AlbertConfig, student: AlbertConfig, name: str) -> Non
         listing = "\n  ".join(misfits)
         raise InputError(
             f"A student that starts from the layers of its teacher `{name}` must have the same "
-            f"layers:\n  {listing}\nUse another student, or one that does not start from its "
-            "teacher: on records with `warm_start=False`, on a task with weights of its own."
+            f"layers:\n  {listing}\nUse another student, or `warm_start=False`."
         )
 
 
@@ -58,9 +53,7 @@ def start_warm(teacher: OpenedModel, student: AlbertForPretraining) -> LoadRepor
     The layers are those of `layer_map`. If several depths of the student share a block, the block
     takes the weights for the first depth that runs it. Outside the layers, a weight is copied if
     the teacher has a weight with the same name and shape; of the position embeddings, the positions
-    that both models have are copied. If only the student has factorized embeddings, its narrow
-    tables and its projection start from the best approximation of the teacher's tables, see
-    `factorized`. All other weights keep their initial values.
+    that both models have are copied. All other weights keep their initial values.
     """
     tensors, config = teacher.tensors, teacher.albert_config
     layers = layer_map(config.num_hidden_layers, student.config.num_hidden_layers)
@@ -78,13 +71,10 @@ def start_warm(teacher: OpenedModel, student: AlbertForPretraining) -> LoadRepor
                     # group_G/inner_group_K/REST
                     rest = name.removeprefix(_LAYERS).split("/", 2)[2]
                     origins.setdefault(name, f"{_LAYERS}{use.scope}/{rest}")
-    factors = factorized(tensors, config, student.config)
     loaded, new = {}, {}
     offsets = config.position_offset, student.config.position_offset
     for name, weight in weights.items():
-        found = factors.get(name)
-        if found is None and origins[name] in tensors.shapes:
-            found = tensors.read(origins[name])
+        found = tensors.read(origins[name]) if origins[name] in tensors.shapes else None
         if found is not None and name == POSITIONS and found.shape[1] == weight.shape[1]:
             rows, ours = found[offsets[0] :], weight.numpy()
             count = min(len(rows), len(ours) - offsets[1])
@@ -98,39 +88,3 @@ def start_warm(teacher: OpenedModel, student: AlbertForPretraining) -> LoadRepor
         loaded[name] = math.prod(weight.shape)
     source = f"the teacher {teacher} (layers: {', '.join(map(str, layers))})"
     return LoadReport(source, loaded=loaded, new=new, unused={})
-
-
-def factorized(tensors, teacher: AlbertConfig, student: AlbertConfig) -> dict[str, np.ndarray]:
-    """Returns the embeddings of a student that factorizes those of its teacher.
-
-    The teacher's table of words [V, H] is replaced by its best approximation of rank E, a table
-    [V, E] and a projection [E, H] whose rows are orthogonal. The same projection narrows the other
-    tables. The mean of each row counts for nothing, because a normalization removes it. The
-    teacher's normalization is after its tables, the student's before the projection, so its scale
-    and offset become a part of the projection.
-
-    Args:
-        tensors: Tensors of the teacher, see `OpenedModel.tensors`.
-        teacher, student: AlbertConfig. If the teacher projects its embeddings, the student does
-            not, or their hidden sizes differ, the result is empty.
-
-    Returns:
-        dict from the name of a weight of the student to float32 values.
-
-    Source:
-        The factorization of ALBERT, section 3.1 (https://arxiv.org/abs/1909.11942), by a truncated
-        singular value decomposition.
-    """
-    narrows = teacher.embedding_size > student.embedding_size
-    if teacher.projects_embeddings or teacher.hidden_size != student.hidden_size or not narrows:
-        return {}
-    tables = {name: tensors.read(name) for name in _TABLES if name in tensors.shapes}
-    tables = {name: table - table.mean(1, keepdims=True) for name, table in tables.items()}
-    words = tables[_TABLES[0]].astype("float64")
-    _, vectors = np.linalg.eigh(words.T @ words)  # in ascending order of the eigenvalues
-    basis = vectors[:, -student.embedding_size :]  # [H, E]
-    scale = np.sqrt(teacher.embedding_size / student.embedding_size)
-    values = {name: table @ basis for name, table in tables.items()}
-    values[f"{PROJECTION}/kernel"] = scale * basis.T * tensors.read(f"{_NORMALIZATION}/gamma")
-    values[f"{PROJECTION}/bias"] = tensors.read(f"{_NORMALIZATION}/beta")
-    return {name: value.astype("float32") for name, value in values.items()}

@@ -45,7 +45,6 @@ def finetune(
     albert_config: AlbertConfig | str | Path | None = None,
     tokenizer: Any = None,
     allow_changes: Iterable[str] = (),
-    teaching: Any = None,
     **flags: Any,
 ) -> FinetuneResult:
     """Fine-tunes a pre-trained model on a task and scores it on development examples.
@@ -66,7 +65,6 @@ def finetune(
             for similarity, where the encoder before the training is always scored.
         from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
         allow_changes: iterable of str. See `Run.prepare`.
-        teaching: TaskTeaching or None. The teacher of a distillation, see `distillation/task.py`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`. Besides files,
             `train` and `dev` may be examples in memory: (inputs, labels) as `fit` of a model takes
             them, a tf.data.Dataset of both, or a DataFrame with columns `text`, `pair`, `label`.
@@ -105,7 +103,6 @@ def finetune(
             else open_weights(origin, from_step, albert_config, tokenizer)
         ).lengthened(config.model.max_position_embeddings)
         data = prepare(config, initial_weights, choose_precision(strategy), given)
-        data = data if teaching is None else teaching.taught(data)
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
         baselines = baseline_answers(strategy, data, initial_weights)

@@ -19,7 +19,6 @@ from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
-from albert_keras.tasks.trainer import TaskTrainer
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.progress import doing
 from data_pipeline.settings import did_you_mean
@@ -51,7 +50,6 @@ class TaskData(NamedTuple):
     #: Digests of the training examples, then of what the initial weights were fine-tuned on.
     trained: tuple[Digests, ...]
     overlaps: dict[str, Overlap]  # by split of `dev`: how many examples were trained on
-    trainer_class: type[TaskTrainer] = TaskTrainer
 
 
 @doing("reading and encoding the examples")

@@ -74,9 +74,7 @@ def train_seed(
     }
     skips_padding = should_skip_padding(strategy, training, statistics)
     with strategy.scope():
-        trainer = build_trained(
-            config, data.albert_config, task, data.tokenizer, skips_padding, data.trainer_class
-        )
+        trainer = build_trained(config, data.albert_config, task, data.tokenizer, skips_padding)
         model = trainer.model
         # Loading comes first: weights that do not fit must leave no folder.
         loaded = initial_weights.load(model, with_head=_is_same_task(initial_weights, task))
@@ -163,7 +161,6 @@ def build_trained(
     task: Task,
     tokenizer: Tokenizer | None = None,
     skips_padding: bool = False,
-    trainer_class: type[TaskTrainer] = TaskTrainer,
 ) -> TaskTrainer:
     """Builds a model and its trainer, compiled for a resolved configuration.
 
@@ -177,6 +174,6 @@ def build_trained(
         features=config.model,
         **model_settings(config.training, skips_padding),
     )
-    trainer = trainer_class(model)
+    trainer = TaskTrainer(model)
     compile_step(trainer, config)
     return trainer

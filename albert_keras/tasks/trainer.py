@@ -23,8 +23,6 @@ class TaskTrainer(ObjectiveModel):
     """
 
     optimizer_class = FinetuneOptimizer
-    #: Weights of the `objectives` in the loss.
-    usual_objective_weights = {"answer": 1.0}
 
     def __init__(self, model: AlbertForTexts):
         super().__init__(name="trainer", dtype=model.dtype_policy)
@@ -50,7 +48,7 @@ class TaskTrainer(ObjectiveModel):
         return self.model.config
 
     def compile(self, optimizer: Any, **kwargs: Any) -> None:  # type: ignore[override]
-        super().compile(optimizer, self.usual_objective_weights, **kwargs)
+        super().compile(optimizer, {"answer": 1.0}, **kwargs)
 
     def usual_lr(self, optimizer: str, batch_size: int) -> float:
         return self.model.usual_lr(optimizer, batch_size)

@@ -10,7 +10,7 @@ import yaml
 from albert_keras.cli import main
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.init import FILE_KINDS, settings_file
-from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
+from albert_keras.distillation.config import DistillationConfig
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import task_names
 from albert_keras.training.config import PretrainingConfig
@@ -50,7 +50,6 @@ FILES = [
         for name in task_names()
     ),
     ("distill", DistillationConfig.of({}, temperature=3.0)),
-    ("distill-task", TaskDistillationConfig.of({}, task="sst-2", temperature=3.0)),
     *(("data", PretrainingDataConfig.preset(name)) for name in PRESETS),
 ]
 
@@ -82,11 +81,10 @@ def test_the_command_writes_a_file_of_each_kind(tmp_path, mail, capsys):
     assert yaml.safe_load(out.read_text())["training"]["steps"] == 7
     values = {"name": "classification", "train": mail, "text": "body", "label": "folder"}
     own = [word for name, value in values.items() for word in ("--set", f"task.{name}={value}")]
-    for kind in ("finetune", "distill-task"):
-        out = tmp_path / f"{kind}.yaml"
-        assert main(["init", kind, *own, "--out", str(out), "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["path"] == str(out)
-        assert yaml.safe_load(out.read_text())["task"]["label"] == "folder"
+    out = tmp_path / "finetune.yaml"
+    assert main(["init", "finetune", *own, "--out", str(out), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["path"] == str(out)
+    assert yaml.safe_load(out.read_text())["task"]["label"] == "folder"
     assert main(["init", "data", "--config", "bert", "--out", f"{tmp_path}/data.yaml"]) == 0
     assert yaml.safe_load((tmp_path / "data.yaml").read_text())["objective"] == "nsp"
     own = ["--set", "model.size=bert-mini", "--out", f"{tmp_path}/student.yaml"]

@@ -4,7 +4,6 @@ import pytest
 
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.distill import distill
-from tests.albert_keras.tasks.conftest import end_at_once as end_at_once
 
 
 @pytest.fixture(scope="session")
