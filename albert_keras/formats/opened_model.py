@@ -16,6 +16,7 @@ from albert_keras.formats.loading import (
     ArrayTensors,
     LoadReport,
     encoder_digest,
+    encoder_names,
     load_encoder,
     report_random,
 )
@@ -124,6 +125,11 @@ class OpenedModel:
     def heads(self) -> tuple[str, ...]:
         """The `HEADS` of `formats/model_weights.py` that the weights have."""
         return () if self._open is None else heads_of(self._open().shapes)
+
+    @property
+    def encoder_names(self) -> list[str]:
+        """list of str. The weights of the encoder that `load` assigns; none if they are random."""
+        return [] if self._open is None else encoder_names(self._open())
 
     @property
     def tensors(self):

@@ -68,7 +68,7 @@ def shape_of(tensor):
 
 def token_mask(inputs):
     """Returns the "input_mask" of the encoder's inputs, int [B, S]; all 1 if they have none."""
-    input_mask = inputs.get("input_mask", inputs.get("padding_mask"))
+    input_mask = inputs.get("input_mask")
     if input_mask is None:
         return tf.ones_like(inputs["input_ids"])
     return tf.convert_to_tensor(input_mask)

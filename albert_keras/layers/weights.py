@@ -5,8 +5,11 @@ optimizers select by name what decays, checkpoints of the reference are matched 
 initial value depends only on the model's seed and the name.
 """
 
+import contextlib
+import contextvars
 import hashlib
 import random
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import keras
@@ -15,6 +18,22 @@ import tensorflow as tf
 from albert_keras.keras_versions import groups_above, name_of, new_weight, take_any_inputs
 from albert_keras.layers.dropout import Dropout
 from albert_keras.layers.fused import dense, layer_norm
+
+#: Full names of the weights that `loaded_afterwards` was given.
+_LOADED: contextvars.ContextVar[Collection[str]] = contextvars.ContextVar("loaded", default=())
+
+
+@contextlib.contextmanager
+def loaded_afterwards(names: Collection[str]) -> Iterator[None]:
+    """Context in which weights with these full names begin as zeros: they are loaded afterwards.
+
+    To sample values that are replaced takes a sixth of the time of `from_preset`.
+    """
+    token = _LOADED.set(names)
+    try:
+        yield
+    finally:
+        _LOADED.reset(token)
 
 
 def name_seed(seed, name):
@@ -84,13 +103,14 @@ class NamedLayer(StoredOnce, keras.layers.Layer):
             shape: tuple of int.
             initializer: str. "normal" (truncated at two standard deviations), "zeros" or "ones".
         """
-        if initializer == "normal" and self.stddev == 0:
+        full_name = f"{self.scope}/{name}"
+        if initializer == "normal" and (self.stddev == 0 or full_name in _LOADED.get()):
             initializer = "zeros"  # without sampling, which takes seconds for the largest sizes
         if initializer == "normal":
             initializer = keras.initializers.TruncatedNormal(
-                stddev=self.stddev, seed=name_seed(self.seed, f"{self.scope}/{name}")
+                stddev=self.stddev, seed=name_seed(self.seed, full_name)
             )
-        return new_weight(self, f"{self.scope}/{name}".strip("/"), shape, initializer)
+        return new_weight(self, full_name.strip("/"), shape, initializer)
 
     def save_own_variables(self, store: Any) -> None:
         if not self.is_above(store):

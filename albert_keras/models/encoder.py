@@ -22,7 +22,13 @@ from albert_keras.layers.dropout import DropoutSeed, DropoutSteps
 from albert_keras.layers.embeddings import FactorizedEmbedding
 from albert_keras.layers.feed_forward import FeedForwardBlock
 from albert_keras.layers.kernels import inference
-from albert_keras.layers.weights import NamedDense, StoredOnce, key_of, seed_of_model
+from albert_keras.layers.weights import (
+    NamedDense,
+    StoredOnce,
+    key_of,
+    loaded_afterwards,
+    seed_of_model,
+)
 from albert_keras.models.encoder_inputs import checked_inputs
 from albert_keras.models.execution import Execution
 from albert_keras.shape import count_weights
@@ -398,7 +404,8 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
         if "pooler" not in kwargs and preset.albert_config.pooler == "on_demand":
             has_pooler = any(name.startswith("bert/pooler/") for name in preset.tensors.shapes)
             kwargs["pooler"] = has_pooler
-        encoder = cls(preset.albert_config, **kwargs)
+        with loaded_afterwards(preset.encoder_names if load_weights else ()):
+            encoder = cls(preset.albert_config, **kwargs)
         if load_weights:
             preset.load(encoder)
         return encoder

@@ -12,6 +12,7 @@ _NAMES = ("input_ids", "input_mask", "segment_ids")
 #: Names that other libraries give to the same inputs.
 _FOREIGN = {
     "attention_mask": "input_mask",
+    "padding_mask": "input_mask",
     "token_type_ids": "segment_ids",
     "input_type_ids": "segment_ids",
     "token_ids": "input_ids",
@@ -19,33 +20,18 @@ _FOREIGN = {
 }
 
 
-def with_input_mask(features: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns features in which the mask of padding is called "input_mask".
+def check_names(features: Mapping[str, Any]) -> None:
+    """Raises ValueError if an input of the encoder has the name of another library.
 
-    KerasNLP calls it "padding_mask", which is accepted as well.
-
-    Raises:
-        ValueError: If there are both.
+    It would be ignored without a word: a batch may have more features than the encoder reads.
     """
-    if "padding_mask" not in features:
-        return dict(features)
-    if features.get("input_mask") is not None:
-        raise ValueError("`padding_mask` is another name of `input_mask`. Received: both.")
-    rest = {name: values for name, values in features.items() if name != "padding_mask"}
-    return rest | {"input_mask": features["padding_mask"]}
-
-
-def encoder_inputs(features: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns those features of a batch that the encoder reads.
-
-    Raises:
-        ValueError: If an input of the encoder has the name of another library, which would be
-            ignored without a word.
-    """
-    features = with_input_mask(features)
     for name, ours in _FOREIGN.items():
         if name in features:
             raise ValueError(f"`{name}` is called `{ours}` here. Received: {', '.join(features)}.")
+
+
+def encoder_inputs(features: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns those features of a batch that the encoder reads; its model calls `check_names`."""
     return {name: features[name] for name in _NAMES if features.get(name) is not None}
 
 
@@ -66,7 +52,6 @@ def checked_inputs(inputs: Any) -> dict[str, tf.Tensor]:
             f"and `segment_ids`. Received: {type(inputs).__name__}. AlbertPreprocessor makes one "
             "of texts."
         )
-    inputs = with_input_mask(inputs)
     for name in inputs:
         if name not in _NAMES:
             known = _FOREIGN.get(name)

@@ -12,7 +12,7 @@ from albert_keras.layers.kernels import inference
 from albert_keras.layers.rows import token_mask
 from albert_keras.layers.weights import NamedLayer, seed_of_model
 from albert_keras.models.encoder import AlbertEncoder, ConfiguredModel
-from albert_keras.models.encoder_inputs import encoder_inputs, with_input_mask
+from albert_keras.models.encoder_inputs import check_names, encoder_inputs
 from albert_keras.models.feature_settings import EMBEDDINGS, FeatureSettings
 from albert_keras.models.pooling import mean_over_tokens
 
@@ -144,8 +144,9 @@ class AlbertForTask(ConfiguredModel, keras.Model):
         if training and dropout_seed is None:
             rows = tf.shape(features["input_ids"])[0]
             dropout_seed = self.encoder.dropout_steps.next_seed(rows)
+        check_names(features)
         with inference(not training):
-            return self._outputs(with_input_mask(features), training, dropout_seed)
+            return self._outputs(features, training, dropout_seed)
 
     def _outputs(self, inputs, training, dropout_seed):
         """Returns the outputs for features; each model defines its own."""

@@ -10,9 +10,9 @@ from albert_keras.config import AlbertConfig
 from albert_keras.layers.cross_entropy import sparse_cross_entropy
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
-from albert_keras.layers.weights import seed_of_model
+from albert_keras.layers.weights import loaded_afterwards, seed_of_model
 from albert_keras.models.encoder import AlbertEncoder, ConfiguredModel
-from albert_keras.models.encoder_inputs import encoder_inputs
+from albert_keras.models.encoder_inputs import check_names, encoder_inputs
 from albert_keras.models.heads import MaskedLMHead, SentenceOrderHead
 from albert_keras.models.objective import Objective
 from albert_keras.models.objective_model import ObjectiveModel
@@ -112,7 +112,8 @@ class AlbertForPretraining(ConfiguredModel, ObjectiveModel):
 
         preset = open_weights(source, step)
         kwargs = {"sentence_head": "sentence_order" in preset.heads} | kwargs
-        model = cls(preset.albert_config, **kwargs)
+        with loaded_afterwards(preset.encoder_names if load_weights else ()):
+            model = cls(preset.albert_config, **kwargs)
         if load_weights:
             preset.load(model, heads=_HEADS)
         return model
@@ -212,6 +213,7 @@ class AlbertForPretraining(ConfiguredModel, ObjectiveModel):
                 "The inputs of AlbertForPretraining must have `masked_lm_positions`, int [B, P]. "
                 f"Received: {', '.join(inputs)}."
             )
+        check_names(inputs)
         positions = tf.convert_to_tensor(inputs["masked_lm_positions"])  # [B, P]
         with inference(not training):
             computed = None

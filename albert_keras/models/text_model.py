@@ -17,6 +17,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.keras_versions import lacks_call
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.rows import shape_of
+from albert_keras.layers.weights import loaded_afterwards
 from albert_keras.models.encoder_with_head import AlbertForTask
 from albert_keras.models.preprocessor import TextPreprocessor
 from albert_keras.models.text_training import Tensors, TextTraining
@@ -140,7 +141,8 @@ class AlbertForTexts(AlbertForTask, TextTraining):
             **{name: kwargs.pop(name) for name in own},
         )
         named: dict[str, Any] = {"labels": labels} if cls.has_labels else {}
-        model = cls(opened.albert_config, preprocessor=preprocessor, **named, **kwargs)
+        with loaded_afterwards(opened.encoder_names if load_weights else ()):
+            model = cls(opened.albert_config, preprocessor=preprocessor, **named, **kwargs)
         if load_weights:
             opened.load(model)
         return model

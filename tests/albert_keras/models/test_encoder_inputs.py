@@ -10,6 +10,7 @@ from albert_keras import (
     AlbertEncoder,
     AlbertForPretraining,
     AlbertForRegression,
+    AlbertForSimilarity,
 )
 
 IDS = tf.ones([2, 8], tf.int32)
@@ -28,6 +29,7 @@ def encoder():
         (["text"], "AlbertPreprocessor makes one of texts"),
         ({"input_mask": IDS}, "must have `input_ids`"),
         ({"input_ids": IDS, "attention_mask": IDS}, "it is called `input_mask` here"),
+        ({"input_ids": IDS, "padding_mask": IDS}, "it is called `input_mask` here"),
         ({"input_ids": IDS, "segmentids": IDS}, "Did you mean `segment_ids`"),
         ({"input_ids": IDS[0]}, "Add an axis for a batch of one"),
         ({"input_ids": tf.cast(IDS, tf.float32)}, "must be integers. Received: float32"),
@@ -54,11 +56,6 @@ def test_a_mask_may_be_of_truth_values_and_a_depth_must_exist(encoder):
     for given in ({}, {"segment_ids": None}):
         found = encoder({"input_ids": IDS} | given)["sequence_output"]
         np.testing.assert_array_equal(found, masked["sequence_output"])
-    of_keras_nlp = {"input_ids": IDS, "padding_mask": tf.sequence_mask([3, 8], 8)}
-    expected = encoder({"input_ids": IDS, "input_mask": of_keras_nlp["padding_mask"]})
-    np.testing.assert_array_equal(encoder(of_keras_nlp)["pooled_output"], expected["pooled_output"])
-    with pytest.raises(ValueError, match="`padding_mask` is another name of `input_mask`"):
-        encoder(of_keras_nlp | {"input_mask": IDS})
     for depth in (0, 3):
         with pytest.raises(ValueError, match="must be from 1 to 2, the depth"):
             encoder({"input_ids": IDS}, num_hidden_layers=depth)
@@ -72,6 +69,9 @@ def test_a_batch_may_have_more_but_nothing_under_a_foreign_name():
         model(inputs | {"token_type_ids": IDS})
     with pytest.raises(ValueError, match="must have `masked_lm_positions`"):
         model({"input_ids": IDS})
+    pairs = {"input_ids": tf.ones([2, 2, 8], tf.int32)}
+    with pytest.raises(ValueError, match="`padding_mask` is called `input_mask` here"):
+        AlbertForSimilarity(SHAPE)(pairs | {"padding_mask": pairs["input_ids"]})
 
 
 def test_the_summary_shows_that_layers_are_shared(encoder):

@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras import AlbertConfig, AlbertEncoder, AlbertPreprocessor
+from albert_keras import (
+    AlbertConfig,
+    AlbertEncoder,
+    AlbertForClassification,
+    AlbertPreprocessor,
+)
 from albert_keras.keras_versions import name_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.keras_line import IS_KERAS_3
@@ -95,6 +100,11 @@ def test_presets_have_weights_and_vocabulary(tiny_run, tiny_tokenizer):
     )
     np.testing.assert_array_equal(encoder.embeddings.word_embeddings, table)
     assert (random.embeddings.word_embeddings.numpy() != table).any()
+    # What is not loaded has the initial values of its seed.
+    model = AlbertForClassification.from_preset(tiny_run, labels=2, seed=3)
+    new = AlbertForClassification(model.config, labels=2, seed=3)
+    assert new.head.output_weights.numpy().all()
+    np.testing.assert_array_equal(model.head.output_weights, new.head.output_weights)
     found = AlbertPreprocessor.from_preset(tiny_run, sequence_length=8)
     assert (found.tokenizer.digest, found.sequence_length) == (tiny_tokenizer.digest, 8)
 
