@@ -7,7 +7,6 @@ of text and contains the model's hash. `tokenization` loads it.
 import collections
 import hashlib
 import io
-import itertools
 import logging
 import re
 import string
@@ -26,7 +25,6 @@ from data_pipeline.tokenizers.normalization_rules import normalizer_of
 from data_pipeline.tokenizers.vocabulary_files import (
     CONTROL_SYMBOLS,
     SPACE,
-    Piece,
     TokenizerConfig,
     read_model,
     write_model,
@@ -54,15 +52,6 @@ _NUM_THREADS = 8
 _NOT_FOR_TRAINING = re.compile("[\u2585\0\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
 _LINE_END = re.compile("[\r\n]")
-#: Of all pieces of a text, the fraction that a space alone before letters may be.
-_MOST_LONE_SPACES = 0.02
-#: Characters of text that are looked at for them.
-_SAMPLE_CHARACTERS = 4_000_000
-#: Fraction of the pieces of a vocabulary that may be replaced.
-_MOST_REPLACED = 0.05
-_FEWEST_PIECES = 1000  # of a model that is changed
-#: Score that the joined piece has beyond the sum of its parts, above the rounding of long sums.
-_JOINED_MARGIN = 0.01
 _UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", SPACE}
 
 
@@ -242,52 +231,11 @@ def train_unigram(
             sentencepiece.SentencePieceTrainer.train(model_writer=model, **options)
         except RuntimeError as error:
             raise _explain(str(error), options["vocab_size"]) from error
-        with open(text_file, encoding="utf-8", newline="\n") as file:
-            sample = file.read(_SAMPLE_CHARACTERS).split("\n")
-    trained = read_model(_with_joined_spaces(model.getvalue(), sample))
+    trained = read_model(model.getvalue())
     trained.trainer_spec.ClearField("input")  # both are local paths
     trained.normalizer_spec.ClearField("normalization_rule_tsv")
     del counts[" "]
     return write_model(trained), counts
-
-
-def _with_joined_spaces(model, sample):
-    """Returns a model whose words rarely begin with a space alone, `▁`, if that saves pieces.
-
-    Where prefixes are written together with words, as in Arabic, most words occur after a space and
-    after a prefix. A unigram model then prefers the word and the space as two pieces, and a
-    language model learns to predict spaces. The most frequent of these words get a piece with the
-    space, in place of the pieces with the lowest scores. Models of other languages rarely change,
-    and small ones, which split most words, never do.
-    """
-    trained = read_model(model)
-    words, num_pieces = _words_after_spaces(model, sample)
-    is_rare = words.total() <= _MOST_LONE_SPACES * num_pieces
-    if is_rare or len(trained.pieces) < _FEWEST_PIECES:
-        return model
-    normal = [piece for piece in trained.pieces if piece.type == Piece.NORMAL]
-    scores = {piece.piece: piece.score for piece in normal}
-    known = (word for word, _ in words.most_common() if word in scores)
-    joined = [word for word in known if SPACE + word not in scores]
-    del joined[int(_MOST_REPLACED * len(trained.pieces)) :]
-    replaceable = (piece for piece in normal if len(piece.piece) > 1 and piece.piece not in joined)
-    for piece, word in zip(sorted(replaceable, key=lambda one: one.score), joined, strict=False):
-        piece.piece = SPACE + word
-        piece.score = scores[SPACE] + scores[word] + _JOINED_MARGIN
-    changed = write_model(trained)
-    return changed if _words_after_spaces(changed, sample)[1] < num_pieces else model
-
-
-def _words_after_spaces(model, sample):
-    """Counts the pieces of letters that follow a space alone in texts, and all pieces of these."""
-    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-    words = collections.Counter()
-    num_pieces = 0
-    for pieces in processor.encode(sample, out_type=str):
-        num_pieces += len(pieces)
-        pairs = itertools.pairwise(pieces)
-        words.update(word for space, word in pairs if space == SPACE and word.isalpha())
-    return words, num_pieces
 
 
 def _explain(message, size):

@@ -1,12 +1,10 @@
 import hashlib
-import itertools
 import json
 
 import pytest
 
 from data_pipeline.errors import InputError
 from data_pipeline.text.letters import choose_cleanup
-from data_pipeline.tokenizers import vocabulary
 from data_pipeline.tokenizers.library_training import train_byte_bpe, train_wordpiece
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import ALWAYS_REQUIRED, train_vocabulary
@@ -97,29 +95,6 @@ def test_a_corpus_without_words_is_refused(corpus, tmp_path):
     with pytest.raises(InputError, match="corpus contains no words"):
         train_vocabulary(corpus, tmp_path / "out", size=50)
     assert not list(tmp_path.iterdir())
-
-
-def test_words_after_a_space_and_after_prefixes_have_pieces_with_the_space(tmp_path, monkeypatch):
-    words = ["كتاب", "بيت", "رجل", "مسجد", "صلاة", "ماء", "يوم", "علم", "نور", "قلب"]
-    prefixes = ["", "", "و", "ف", "ب", "ل", "ك", "ال"]
-    texts = [
-        " ".join(prefixes[(a * b + c) % 8] + words[(a + c * b) % 10] for c in range(12))
-        for a in range(40)
-        for b in range(40)
-    ]
-
-    def lone_spaces(folder):
-        encoded = Tokenizer.load(folder).model.processor.encode(texts, out_type=str)
-        pieces = list(itertools.chain.from_iterable(encoded))
-        return pieces.count("▁") / len(pieces), len(pieces)
-
-    found = []
-    for fewest in (vocabulary._FEWEST_PIECES, 0):  # small vocabularies are left as they are
-        monkeypatch.setattr(vocabulary, "_FEWEST_PIECES", fewest)
-        trained = train_vocabulary(texts, tmp_path / f"{fewest}", 120, hard_limit=False)
-        found.append(lone_spaces(trained.path))
-    (before, num_before), (share, num_pieces) = found
-    assert share < 0.7 * before and before > 0.02 and num_pieces < num_before
 
 
 ENGLISH = "The old ferryman left the harbour before anybody in the town woke up. "
