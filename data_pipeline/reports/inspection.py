@@ -1,4 +1,4 @@
-"""Shows records of a folder as text, and finds damaged bytes.
+"""Shows records of a folder as pieces, and finds damaged bytes.
 
 A verification compares all bytes with the info file: its digest covers that file, and the digests
 in it cover the shards, their indexes and the tokenizer, so that the change of any bit is found.
@@ -18,7 +18,6 @@ from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, Data
 from data_pipeline.records.decoding import read_features
 from data_pipeline.records.record_files import RecordFiles, index_path
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary_files import SPACE
 
 logger = logging.getLogger(__name__)
 
@@ -27,15 +26,15 @@ ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}
 
 
 class Example(NamedTuple):
-    """A record as text; a prediction is shown as `[shown token→original token]`."""
+    """A record as pieces; a prediction is written `shown piece→original piece`."""
 
     order: str  # "in order", "swapped", "random second", or "none"
-    segments: list[str]  # text of each segment, with special tokens
+    segments: list[str]  # the pieces of each segment, special ones too, with a space between them
     padding: int  # number of padding positions
 
 
 def inspect_records(folder: str | Path, examples: int = 3) -> list[Example]:
-    """Returns the first records of a folder, whose order is random, as text.
+    """Returns the first records of a folder, whose order is random, as pieces.
 
     Args:
         folder: str or Path.
@@ -69,28 +68,16 @@ def _example(row, objective, tokenizer):
     )
     segments = []
     for segment in np.unique(row["segment_ids"][is_real]):
-        positions = np.flatnonzero(is_real & (row["segment_ids"] == segment)).tolist()
-        text = (
-            _readable(int(row["input_ids"][position]), originals.get(position), tokenizer)
-            for position in positions
-        )
-        segments.append("".join(text).strip())
+        pieces = []
+        for position in np.flatnonzero(is_real & (row["segment_ids"] == segment)).tolist():
+            shown = tokenizer.piece_of(row["input_ids"][position])
+            if position in originals:
+                shown = f"{shown}→{tokenizer.piece_of(originals[position])}"
+            pieces.append(shown)
+        segments.append(" ".join(pieces))
     label = int(row["next_sentence_labels"][0] != 0)
     order = ORDERS[objective][label] if objective in ORDERS else "none"
     return Example(order, segments, int((~is_real).sum()))
-
-
-def _readable(shown, original, tokenizer):
-    """Returns the text of a token with the space before it; `original` if it is predicted."""
-    if original is None:
-        has_space, name = tokenizer.shown(shown)
-        if shown in (tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id):
-            has_space = True
-    else:
-        has_space, name = tokenizer.shown(original)
-        before = "MASK" if shown == tokenizer.mask_id else tokenizer.shown(shown)[1]
-        name = f"[{before or SPACE}→{name or SPACE}]"
-    return f" {name}" if has_space else name
 
 
 class Problem(NamedTuple):

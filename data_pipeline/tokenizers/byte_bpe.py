@@ -123,13 +123,6 @@ class ByteBPEModel:
     def id_of(self, piece):
         return self._ids.get(piece, self.special_ids[1])
 
-    def shown(self, id):
-        piece = self.vocabulary[id]
-        if id in self.special_ids:
-            return False, piece
-        text = bytes_of(piece).decode(errors="replace")
-        return text.startswith(" "), text.removeprefix(" ")
-
     def word_starts(self, rule):
         return np.array([self._starts_word(id, RULES[rule]) for id in range(len(self.vocabulary))])
 

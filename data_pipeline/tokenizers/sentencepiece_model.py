@@ -132,10 +132,6 @@ class SentencePieceModel:
     def id_of(self, piece):
         return self.processor.piece_to_id(piece)
 
-    def shown(self, id):
-        piece = self.vocabulary[id]
-        return piece.startswith(SPACE), piece.removeprefix(SPACE)
-
     def word_starts(self, rule):
         starts = np.array([RULES[rule](piece) for piece in self.vocabulary])
         if rule == "unicode":

@@ -225,15 +225,6 @@ class Tokenizer:
         """Returns the piece of an id."""
         return self.model.vocabulary[id]
 
-    def shown(self, id: int) -> tuple[bool, str]:
-        """Returns how the piece of an id is written in a text.
-
-        Returns:
-            bool, whether a space precedes it; str, the piece without the marks of the vocabulary,
-            `▁` or `##`.
-        """
-        return self.model.shown(id)
-
     def word_starts(self, rule: str = "unicode") -> np.ndarray:
         """Returns for every piece whether it starts a word.
 

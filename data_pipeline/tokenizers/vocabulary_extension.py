@@ -64,7 +64,7 @@ def extend_vocabulary(
                 f"`add` must be at most {len(useful)} for this corpus. Received: {add}."
             )
         for piece in useful[:add]:
-            parts = _split(tokenizer, *_shown(piece))
+            parts = _split(tokenizer, piece)
             score = sum(
                 unknown if id == tokenizer.unk_id else model.pieces[id].score for id in parts
             ) + _MARGIN * (len(parts) - 1)
@@ -78,19 +78,8 @@ def extend_vocabulary(
 
 
 def is_extension(old: Tokenizer, new: Tokenizer) -> bool:
-    """Returns whether a tokenizer starts with all pieces of another and cleans up text alike."""
-    size = old.vocab_size
-    if new.config.kind != old.config.kind:
-        return False
-    same_file = {"vocab_size": size, "sha256": old.config.sha256}
-    if old.config.kind == "unigram":
-        same_file["extends"] = old.config.extends
-    return (
-        new.vocab_size >= size
-        and new.model.vocabulary[:size] == old.model.vocabulary
-        and new.model.special_ids == old.model.special_ids
-        and new.config.replace(**same_file) == old.config
-    )
+    """Returns whether `extend_vocabulary` made a tokenizer from another one."""
+    return getattr(new.config, "extends", None) == old.digest
 
 
 def segments_of_added(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
@@ -100,14 +89,16 @@ def segments_of_added(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
     """
     if not is_extension(old, new):
         raise InputError(
-            "The new vocabulary must start with all pieces of the old one, in their order and with "
-            f"the same clean-up. Received: digests {old.digest} (old) and {new.digest} (new)."
+            "The new vocabulary must be made from the old one by `vocab extend`. Received: digests "
+            f"{old.digest} (old) and {new.digest} (new)."
         )
-    return [_split(old, *new.shown(id)) for id in range(old.vocab_size, new.vocab_size)]
+    return [_split(old, new.piece_of(id)) for id in range(old.vocab_size, new.vocab_size)]
 
 
-def _split(tokenizer, starts_word, text):
-    """Returns the ids into which a tokenizer splits a piece that it does not have, see `shown`."""
+def _split(tokenizer, piece):
+    """Returns the ids into which a tokenizer splits a piece that it does not have."""
+    text = piece.removeprefix(SPACE)
+    starts_word = piece.startswith(SPACE)
     ids = tokenizer.encode(text) if starts_word else tokenizer.continuation_ids(text)
     return ids or [tokenizer.unk_id]
 
@@ -125,14 +116,10 @@ def _useful_pieces(tokenizer, texts, add):
     saved = {}
     for piece in read_model(trained).pieces:
         if piece.type == Piece.NORMAL and piece.piece not in known and _is_new(piece.piece):
-            parts = len(_split(tokenizer, *_shown(piece.piece)))
+            parts = len(_split(tokenizer, piece.piece))
             # The score is the logarithm of the frequency. A character is no longer unknown.
             saved[piece.piece] = math.exp(piece.score) * max(parts - 1, 1)
     return sorted(saved, key=lambda piece: (-saved[piece], piece))
-
-
-def _shown(piece):
-    return piece.startswith(SPACE), piece.removeprefix(SPACE)
 
 
 def _is_new(piece):

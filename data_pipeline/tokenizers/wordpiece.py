@@ -153,19 +153,16 @@ class WordPieceModel:
         joins_next = True
         for id in ids:
             if id != pad_id and id not in control_ids:
-                has_space, text = self.shown(id)
-                parts.append(text if joins_next or not has_space else f" {text}")
+                piece = self.vocabulary[id]
+                text = piece.removeprefix(CONTINUATION) if _continues_word(piece) else piece
+                if not (joins_next or _continues_word(piece) or _needs_no_space(piece)):
+                    parts.append(" ")
+                parts.append(text)
                 joins_next = _needs_no_space(text)
         return "".join(parts)
 
     def id_of(self, piece):
         return self._ids.get(piece, self._unk_id)
-
-    def shown(self, id):
-        piece = self.vocabulary[id]
-        if _continues_word(piece):
-            return False, piece.removeprefix(CONTINUATION)
-        return not _needs_no_space(piece), piece
 
     def word_starts(self, rule):
         return np.array([not _continues_word(piece) for piece in self.vocabulary])

@@ -15,7 +15,7 @@ def inspect(
     folder: Annotated[Path, Argument(metavar="RECORDS")],
     examples: Annotated[int, Option(min=1)] = 3,
 ):
-    """Print the first records as text, with their masks.
+    """Print the first records as pieces, with their masks.
 
     Example:
       albert-keras data inspect records/ --examples 5

@@ -31,7 +31,7 @@ def test_records_are_shown(tiny_records, capsys):
     shown = capsys.readouterr()
     assert not shown.err
     assert shown.out.count("order: ") == 2 and shown.out.count("  [CLS]") == 2
-    assert "[MASK→" in shown.out
+    assert "[MASK]→" in shown.out
     assert main([*command, "--json"]) == 0
     first, second = json.loads(capsys.readouterr().out)["examples"]
     assert first["segments"][0].startswith("[CLS]") and first["segments"] != second["segments"]
