@@ -156,7 +156,8 @@ class PlannedRates:
 
         `clips` is whether it clips gradients itself, as a training step of Keras needs it.
         """
-        config = self._config(_USUAL_BATCH).replace(power=0.0, warmup_steps=0)
+        config = self._model.optimizer_class(power=0.0, warmup_steps=0)
+        config = config.with_values(self.settings["name"], self._rate(_USUAL_BATCH))
         is_narrow = self._model.dtype_policy.name == "mixed_bfloat16"
         dtype = "bfloat16" if is_narrow else "float32"
         return build_optimizer(config, num_steps=1, matrix_dtype=dtype, clips=clips)
@@ -199,26 +200,26 @@ class PlannedRates:
                     f"`{self.settings['name']}` where the length of the data is unknown. Give "
                     "`steps_per_epoch`."
                 )
-        config = self._config(batch_size or _rows_of(data) or _USUAL_BATCH)
+        rate, power = self._rate(batch_size or _rows_of(data) or _USUAL_BATCH), 1.0
         if steps is None:
             logger.warning(
                 "The length of the data is unknown, so that the learning rate does not decay. Give "
                 "`steps_per_epoch`."
             )
-            length, warmup, config = _WARMUP, _WARMUP, config.replace(power=0.0)
+            length, warmup, power = _WARMUP, _WARMUP, 0.0
         else:
             length = max(epochs * steps, 1)
-            warmup = config.usual_warmup(length)
+            warmup = self._model.optimizer_class.usual_warmup(length)
 
         def begin(passed):
             """Sets the rate of a training of which `passed` updates are done."""
             done = int(optimizer.iterations.numpy())
             start = max(done - passed, 0)
             optimizer.learning_rate = WarmupPolynomialDecay(
-                config.lr,
+                rate,
                 num_steps=start + length,
                 warmup_steps=warmup,
-                power=config.power,
+                power=power,
                 start_warmup_step=start,
                 decay_from_warmup_end=start > 0,
             )
@@ -236,11 +237,10 @@ class PlannedRates:
         last = keras.callbacks.LambdaCallback(on_train_begin=begin_again)
         return [*tf.nest.flatten(callbacks or []), last]
 
-    def _config(self, batch_size):
-        """Returns the OptimizerConfig, with a rate, for batches of some rows."""
+    def _rate(self, batch_size):
+        """Returns the peak of the rate for batches of some rows."""
         name, rate = self.settings["name"], self.settings["learning_rate"]
-        lr = self._model.usual_lr(name, batch_size) if rate == "auto" else float(rate)
-        return self._model.optimizer_class(name=name).with_values(name, lr)
+        return self._model.usual_lr(name, batch_size) if rate == "auto" else float(rate)
 
 
 def check_schedule(optimizer: Any) -> None:

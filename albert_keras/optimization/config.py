@@ -230,7 +230,8 @@ class OptimizerConfig(Settings):
             )
         return self.warmup_steps
 
-    def usual_warmup(self, num_steps: int) -> int:
+    @staticmethod
+    def usual_warmup(num_steps: int) -> int:
         """Returns the warm-up if none is chosen."""
         return default_warmup_steps(num_steps)
 
@@ -254,5 +255,6 @@ class FinetuneOptimizer(OptimizerConfig):
         "with LAMB, but weight decay. The default are the weights of the head.",
     )
 
-    def usual_warmup(self, num_steps: int) -> int:
+    @staticmethod
+    def usual_warmup(num_steps: int) -> int:
         return num_steps // 10
