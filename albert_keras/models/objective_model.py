@@ -453,8 +453,10 @@ _MEANS = ("loss", "accuracy")
 def _clip_norm(optimizer):
     """Returns the largest norm of gradients that an optimizer was made with; 1 if it has none."""
     given = getattr(optimizer, "global_clipnorm", None)
+    if given is not None:
+        return given
     clips = any(getattr(optimizer, name, None) is not None for name in ("clipnorm", "clipvalue"))
-    return given if given is not None else None if clips else 1.0
+    return None if clips else 1.0
 
 
 def check_vocabulary(data: Any, vocab_size: int) -> None:

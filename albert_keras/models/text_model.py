@@ -352,8 +352,10 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         if self.pairs is None and learns:
             self.pairs = has_pairs
         if self.pairs is not None and self.pairs != has_pairs:
-            wanted, given = ("pairs of texts", "single texts")[:: 1 if self.pairs else -1]
-            raise InputError(f"This model was made for {wanted}. Received: {given}.")
+            names = {True: "pairs of texts", False: "single texts"}
+            raise InputError(
+                f"This model was made for {names[self.pairs]}. Received: {names[has_pairs]}."
+            )
 
     def weights_of(self, features: Tensors) -> tf.Tensor:
         """Returns the weight of each loss: 1 for a real row, 0 for one that fills up the batch."""
