@@ -31,7 +31,6 @@ class ConversionResult(NamedTuple):
     albert_config: dict[str, Any]  #: Shape of the model.
     num_parameters: int  #: Numbers in all tensors that were written.
     encoder_digest: str  #: SHA-256 of the encoder's weights, see `encoder_digest`.
-    weights_digest: str  #: The same of all weights, also those of heads.
     heads: tuple[str, ...]  #: Names in `HEADS` that were converted.
     left_heads: tuple[str, ...]  #: Heads that the target cannot store.
     labels: tuple[str, ...]  #: Names of classes, if the source has them.
@@ -39,8 +38,7 @@ class ConversionResult(NamedTuple):
     task: str | None
     #: "pooling", "normalize" and "longest_text" of a model for vectors of texts.
     embedding: dict[str, Any]
-    #: "pieces", their number, "source", "digest" and, as it is read from the folder,
-    #: "written_digest"; None without a vocabulary.
+    #: "pieces", their number, "source" and "digest"; None without a vocabulary.
     vocabulary: dict[str, Any] | None
     notes: tuple[str, ...]  #: What other code does differently with the model.
 
@@ -128,13 +126,12 @@ def convert(
             albert_config=model.albert_config.to_dict(),
             num_parameters=sum(array.size for array in written.arrays.values()),
             encoder_digest=written.digest,
-            weights_digest=written.weights_digest,
             heads=written.heads,
             left_heads=tuple(head for head in model.heads if head not in written.heads),
             labels=tuple(model.labels),
             task=None if task is None else task.name,
             embedding={name: getattr(model, name) for name in EMBEDDING} if to == OURS else {},
-            vocabulary=_describe(opened, written) if files else None,
+            vocabulary=_describe(opened) if files else None,
             notes=tuple(dict.fromkeys(notes)),
         )
         record = result._asdict()
@@ -159,13 +156,12 @@ def _differences(model, to):
         )
 
 
-def _describe(opened, written):
-    """Returns the record of a vocabulary, of a source and as it was written."""
+def _describe(opened):
+    """Returns the record of a vocabulary."""
     return {
         "pieces": opened.tokenizer.vocab_size,
         "source": opened.tokenizer_source,
         "digest": opened.tokenizer.digest,
-        "written_digest": written.tokenizer.digest,
     }
 
 

@@ -14,13 +14,11 @@ from albert_keras.config import AlbertConfig, check_same_shape
 from albert_keras.formats import own
 from albert_keras.formats.detection import (
     ALBERT_CONFIG,
-    CONVERSION_RECORD,
     FORMATS,
     OURS,
     RUN_RECORD,
     Place,
     detect,
-    read_conversion_record,
 )
 from albert_keras.formats.model_weights import groups_are_rounded_alike
 from albert_keras.formats.opened_model import OpenedModel
@@ -33,8 +31,6 @@ from albert_keras.formats.vocabulary import (
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-#: Settings of a shape that no tensor shows, and that formats have in common.
-_CONVERTED = ("num_hidden_layers", "num_attention_heads", "hidden_act", "layer_norm_epsilon")
 #: Formats whose weights `own.find_weights` finds.
 _WITH_OUR_NAMES = (OURS, "google")
 
@@ -97,8 +93,6 @@ def open_weights(
         found = _converted(name, place, vocabulary)
     size = None if vocabulary is None else vocabulary.tokenizer.vocab_size
     shape = _shape(name, place, found, albert_config, size)
-    if place is not None:
-        _check_conversion(name, place, found, shape)
     if vocabulary is None:
         return dataclasses.replace(found, path=name, albert_config=shape)
     check_digest(name, vocabulary, found.tokenizer_digest)
@@ -115,30 +109,6 @@ def open_weights(
         tokenizer_source=vocabulary.source,
         _tokenizer=vocabulary.tokenizer,
     )
-
-
-def _check_conversion(name, place, found, shape):
-    """Raises InputError unless a converted model is the one that its `conversion.json` describes.
-
-    A run compares its weights and labels by its own digests and record.
-    """
-    record, pairs = read_conversion_record(place.path), {}
-    if "albert_config" in record:
-        converted = AlbertConfig.from_dict(record["albert_config"])
-        pairs = {key: (getattr(converted, key), getattr(shape, key)) for key in _CONVERTED}
-    if found.kind != "run":
-        labels = tuple(record.get("labels") or ())
-        pairs["labels"] = (labels, found.labels if labels and found.labels else labels)
-        for key, attribute in (("encoder_digest", "digest"), ("weights_digest", "weights_digest")):
-            if digest := record.get(key):
-                pairs[key] = (digest, getattr(found, attribute))
-    for key, (wanted, value) in pairs.items():
-        if wanted != value:
-            raise InputError(
-                f"`{key}` of `{name}` must be {wanted!r}, as when it was converted. Received: "
-                f"{value!r}. If you changed the model, remove its {CONVERSION_RECORD}; otherwise "
-                "convert it again."
-            )
 
 
 def _shapes_beside(place):

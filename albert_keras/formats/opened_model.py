@@ -116,12 +116,6 @@ class OpenedModel:
         return "random" if self._open is None else encoder_digest(self._open())
 
     @functools.cached_property
-    def weights_digest(self) -> str:
-        """The same of all weights, also those of heads."""
-        stored = self._open()
-        return encoder_digest(stored, tuple(n for n in stored.shapes if not is_training_state(n)))
-
-    @functools.cached_property
     def heads(self) -> tuple[str, ...]:
         """The `HEADS` of `formats/model_weights.py` that the weights have."""
         return () if self._open is None else heads_of(self._open().shapes)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.formats.detection import CONFIG, Place, find, read_conversion_record
+from albert_keras.formats.detection import CONFIG, Place, find
 from albert_keras.formats.foreign_vocabulary import BESIDE, PIECES, ForeignVocabulary
 from albert_keras.formats.sentence_transformers import encoder_folder, needs_small
 from albert_keras.shipped_models import find_model
@@ -59,7 +59,7 @@ def stored_vocabulary(place: Place) -> Vocabulary | None:
     """Reads the vocabulary that is stored with the weights of a place; None if there is none.
 
     Weights are not read, and TensorFlow is only needed for a vocabulary inside a `.keras` file.
-    InputError as `read_vocabulary`, or if it is not the one that `conversion.json` describes.
+    InputError as `read_vocabulary`.
     """
     if place.format == "hugging-face":
         vocabulary = _of_transformers(place.path)
@@ -68,9 +68,6 @@ def stored_vocabulary(place: Place) -> Vocabulary | None:
         vocabulary = read_vocabulary(path) if path.is_file() else None
     else:
         vocabulary = _beside(place)
-    record = read_conversion_record(place.path).get("vocabulary") or {}
-    if vocabulary is not None:
-        check_digest(str(place), vocabulary, record.get("written_digest"))
     return vocabulary
 
 
@@ -80,7 +77,7 @@ def check_digest(name: str, vocabulary: Vocabulary, digest: str | None) -> None:
         source = f" ({vocabulary.source})" if vocabulary.source else ""
         raise InputError(
             f"The digest of the tokenizer for `{name}` must be {digest}, as in its "
-            f"training or conversion. Received: {vocabulary.tokenizer.digest}{source}."
+            f"training. Received: {vocabulary.tokenizer.digest}{source}."
         )
 
 

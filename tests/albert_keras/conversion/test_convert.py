@@ -9,20 +9,17 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.conversion.convert import convert
-from albert_keras.formats import hugging_face, own
+from albert_keras.formats import own
 from albert_keras.formats.detection import CONVERSION_RECORD, OURS
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.formats.vocabulary import load_tokenizer
 from data_pipeline.errors import InputError
 from data_pipeline.limits import read_json
 from data_pipeline.tokenizers.library_training import train_byte_bpe
-from data_pipeline.tokenizers.vocabulary_files import read_model
 from tests.albert_keras.formats.random_weights import (
     BERT,
     GROUPS,
     ROBERTA,
     pretraining_weights,
-    task_weights,
     with_arrays,
 )
 from tests.albert_keras.serving.small_exports import make_model, write_run
@@ -65,82 +62,6 @@ def test_the_record_tells_where_it_came_from(google, tmp_path):
     assert record["source_format"] == "google" and record["vocabulary"]["pieces"] == 307
     with pytest.raises(InputError, match="nothing is ever overwritten"):
         convert(google, tmp_path / "ours")
-
-
-NAMES = {"google-bert": "bert_config.json", "hugging-face": "config.json"}
-
-
-@pytest.mark.parametrize(
-    "to, key",
-    [
-        (OURS, "num_hidden_layers"),
-        ("google", "num_attention_heads"),
-        ("google-bert", "hidden_act"),
-        ("hugging-face", "num_hidden_layers"),
-    ],
-)
-def test_a_value_of_a_converted_model_that_changed_is_named(to, key, own_folder, tmp_path):
-    """The tensors of layers that share weights do not show their number."""
-    source = own_folder(pretraining_weights(vocab_size=307, **BERT if to == "google-bert" else {}))
-    path = convert(source, tmp_path / "new", to="google" if to == OURS else to).path
-    path = convert(path, tmp_path / "ours").path if to == OURS else path
-    file = path / NAMES.get(to, "albert_config.json")
-    values = read_json(file)
-    file.write_text(json.dumps(values | {key: "relu" if key == "hidden_act" else 4}))
-    with pytest.raises(InputError, match="as when it was converted|missing"):
-        open_weights(path)
-    file.write_text(json.dumps(values))
-    assert open_weights(path).albert_config.num_hidden_layers == 2
-
-
-def test_weights_vocabulary_and_labels_are_those_of_the_conversion(own_folder, tmp_path):
-    google = convert(own_folder(pretraining_weights(vocab_size=307)), tmp_path / "a", to="google")
-    path = convert(google.path, tmp_path / "ours").path
-    record = read_json(path / CONVERSION_RECORD)
-    for changes, says in (
-        ({"encoder_digest": "0" * 64}, "as when it was converted"),
-        ({"weights_digest": "0" * 64}, "as when it was converted"),
-        ({"vocabulary": record["vocabulary"] | {"written_digest": "0" * 64}}, "as in its"),
-    ):
-        (path / CONVERSION_RECORD).write_text(json.dumps(record | changes))
-        with pytest.raises(InputError, match=says):
-            open_weights(path)
-    (path / CONVERSION_RECORD).unlink()
-    assert open_weights(path).digest == record["encoder_digest"]
-    weights = task_weights("classification", 3, ("neg", "neu", "pos"), vocab_size=307)
-    (tmp_path / "b").mkdir()
-    hugging_face.write(weights, tmp_path / "b", {})
-    theirs = convert(tmp_path / "b", tmp_path / "c", to="hugging-face").path
-    text = (theirs / "config.json").read_text()
-    for old, new, says in (
-        ('"neu"', '"net"', "`labels` of .* as when it was converted"),
-        ('"1": "neu"', '"1": "net"', "`label2id` must be the inverse of `id2label`"),
-    ):
-        (theirs / "config.json").write_text(text.replace(old, new))
-        with pytest.raises(InputError, match=says):
-            open_weights(theirs)
-
-
-@pytest.mark.parametrize("to", ["hugging-face", "google"])
-def test_swapped_pieces_of_a_converted_model_are_refused(to, google, tmp_path):
-    path = convert(google, tmp_path / "new", to=to).path
-    assert (
-        load_tokenizer(path).digest == read_json(path / CONVERSION_RECORD)["vocabulary"]["digest"]
-    )
-    (file,) = [one for pattern in ("*.model", "*.spm") for one in path.rglob(pattern)]
-    model = read_model(file.read_bytes())
-    first, second = model.pieces[50], model.pieces[60]
-    first.piece, second.piece = second.piece, first.piece
-    file.write_bytes(model.SerializeToString())
-    if to == "hugging-face":
-        with pytest.raises(InputError, match="same pieces in tokenizer.json and in spiece.model"):
-            open_weights(path)
-        (path / "tokenizer.json").unlink()
-    for read in (open_weights, load_tokenizer):
-        with pytest.raises(
-            InputError, match="digest of the tokenizer .* as in its training or conversion"
-        ):
-            read(path)
 
 
 def test_what_another_program_saved_is_not_called_ours(tmp_path):
