@@ -75,7 +75,6 @@ def _lines(result):
     size = f"{vocabulary['pieces']:,} pieces" if vocabulary else "none found"
     yield f"  vocabulary: {size}"
     yield f"wrote {result.path} ({result.format}), encoder {result.encoder_digest[:12]}"
-    yield from (f"note: {note}" for note in result.notes)
     if result.task is not None:
         yield f"task: {result.task}; the folder can be used for predictions like a fine-tuned run"
         yield f"next: {_predict(result.path)}"

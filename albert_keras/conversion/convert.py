@@ -10,7 +10,6 @@ from albert_keras.conversion.task_run import complete, task_of_head, write_task_
 from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS, Place, detect
 from albert_keras.formats.open_weights import format_module, open_weights
 from albert_keras.formats.opened_model import EMBEDDING
-from albert_keras.formats.vocabulary import Vocabulary
 from albert_keras.formats.vocabulary_writing import files_for
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder, write_json
@@ -38,9 +37,8 @@ class ConversionResult(NamedTuple):
     task: str | None
     #: "pooling", "normalize" and "longest_text" of a model for vectors of texts.
     embedding: dict[str, Any]
-    #: "pieces", their number, "source" and "digest"; None without a vocabulary.
+    #: "pieces", their number, and "digest"; None without a vocabulary.
     vocabulary: dict[str, Any] | None
-    notes: tuple[str, ...]  #: What other code does differently with the model.
 
 
 def convert(
@@ -95,19 +93,16 @@ def convert(
         model = complete(opened)
         if opened.has_tokenizer and to == _HUGGING_FACE:  # positions start after the id of padding
             model = model.with_padding_at(opened.tokenizer.pad_id)
-        notes, files, task = [*opened.notes, *_differences(model, to)], {}, None
+        files, vocabulary, task = {}, None, None
         if opened.has_tokenizer:
-            shape, vocabulary = (
-                model.albert_config,
-                Vocabulary(opened.tokenizer, opened.tokenizer_source),
-            )
+            pieces, shape = opened.tokenizer, model.albert_config
             has_segments = shape.type_vocab_size > 1
-            files = files_for(vocabulary, to, shape.max_position_embeddings, has_segments)
+            files = files_for(pieces, to, shape.max_position_embeddings, has_segments)
+            vocabulary = {"pieces": pieces.vocab_size, "digest": pieces.digest}
         else:
             logger.warning("`%s` has no vocabulary: pass one as `tokenizer`", source)
         if to == OURS != place.format:
-            task, reason = task_of_head(model, opened.tokenizer if files else None, pair)
-            notes += [reason] if reason else []
+            task = task_of_head(model, opened.tokenizer if files else None, pair)
         elif pair:
             raise InputError("`pair` requires a target in our format, and a source in another one.")
         logger.info("writing `%s` (%s)", target, to)
@@ -131,38 +126,12 @@ def convert(
             labels=tuple(model.labels),
             task=None if task is None else task.name,
             embedding={name: getattr(model, name) for name in EMBEDDING} if to == OURS else {},
-            vocabulary=_describe(opened) if files else None,
-            notes=tuple(dict.fromkeys(notes)),
+            vocabulary=vocabulary,
         )
         record = result._asdict()
         record.pop("path")
         write_json(folder / CONVERSION_RECORD, with_digest(record), ensure_ascii=False)
     return result
-
-
-def _differences(model, to):
-    """Yields what programs of another format do differently with a model, for people."""
-    shape = model.albert_config
-    program = getattr(model.tokenizer.config, "program", "") if model.has_tokenizer else ""
-    if to == _HUGGING_FACE and program == "google":
-        yield (
-            "transformers reads words of more than 100 characters as unknown (here: 200), "
-            "deletes private characters, and writes a Greek Σ at the end of a word as σ"
-        )
-    if to != OURS and shape.attention != "dense":
-        yield (
-            "other programs compute dense attention with these weights: outputs differ for "
-            f"texts of more than {shape.key_blocks * shape.attention_block_size} tokens"
-        )
-
-
-def _describe(opened):
-    """Returns the record of a vocabulary."""
-    return {
-        "pieces": opened.tokenizer.vocab_size,
-        "source": opened.tokenizer_source,
-        "digest": opened.tokenizer.digest,
-    }
 
 
 def _check_equal(written: dict[str, np.ndarray], tensors: dict[str, np.ndarray]):

@@ -28,9 +28,6 @@ FOREIGN_KEYS: dict[str, dict[str, Any]] = {
     "choice": {"architectures": ["AlbertForMultipleChoice"]},
 }
 _CLASSIFIER = "classifier"
-#: Share of the pieces that are a Chinese character, above which a vocabulary consists of these:
-#: 0.35 of bert-base-chinese, 0.13 of multilingual BERT.
-_SHARE_OF_CHARACTERS = 0.2
 #: Above this difference of scores there is no answer, as long as nothing better was tuned.
 _NULL_THRESHOLD = {"null_threshold": 0.0}
 
@@ -70,7 +67,7 @@ def complete(opened: OpenedModel) -> OpenedModel:
 
 def task_of_head(
     model: OpenedModel, tokenizer: Tokenizer | None, takes_pair: bool = False
-) -> tuple[TaskConfig | None, str]:
+) -> TaskConfig | None:
     """Returns the task of a converted model, with labels and the usual names of columns.
 
     The class of transformers and `problem_type`, which are among the `foreign_keys` of the shape
@@ -78,13 +75,13 @@ def task_of_head(
     a classifier was trained on pairs of texts, which no format records.
 
     Returns:
-        TaskConfig, or None if the model has no head of a task or cannot answer; and why it cannot,
-        a sentence without a period.
+        TaskConfig, or None if the model has no head of a task or, with a warning, if it cannot
+        answer.
 
     Raises:
         InputError: If `takes_pair` does not suit the head.
     """
-    settings, reason = _settings(model, takes_pair)
+    settings = _settings(model, takes_pair)
     task = build_task(TaskConfig(**settings)) if settings else None
     if takes_pair and not (task and task.compares_pairs):
         heads = ", ".join(model.heads) or "none"
@@ -93,57 +90,50 @@ def task_of_head(
             f"them. Received: heads {heads}."
         )
     if task is None:
-        return None, reason
+        return None
     if tokenizer is None:
-        return None, "the model cannot answer without a vocabulary: pass one as `tokenizer`"
+        logger.warning("the model cannot answer without a vocabulary: pass one as `tokenizer`")
+        return None
     config = task.config
     if task.kind == "tagging":  # other programs set punctuation apart, in training and in answering
-        split = "characters" if _has_characters(tokenizer) else "punctuation"
-        config = config.replace(word_split=split)
+        config = config.replace(word_split="punctuation")
     length = min(task.usual_length, model.albert_config.max_position_embeddings)
-    return config.replace(max_seq_length=length), ""
-
-
-def _has_characters(tokenizer):
-    """Returns whether a vocabulary consists of Chinese characters, each of which is tagged."""
-    pieces = [tokenizer.piece_of(id) for id in range(tokenizer.vocab_size)]
-    is_character = [len(piece) == 1 and "\u4e00" <= piece <= "\u9fff" for piece in pieces]
-    return sum(is_character) > _SHARE_OF_CHARACTERS * len(pieces)
+    return config.replace(max_seq_length=length)
 
 
 def _settings(model, takes_pair):
-    """Returns the settings of a TaskConfig (dict), or None and why there is no task."""
+    """Returns the settings of a TaskConfig (dict), or None if there is no task."""
     heads = set(model.heads)
     for kind, name in (("spans_or_none", "squad2"), ("spans", "squad1")):
         if kind in heads:
-            return {"name": name}, ""
+            return {"name": name}
     if _CLASSIFIER not in heads:
-        return None, ""
+        return None
     foreign = model.albert_config.foreign_keys
     classes = foreign.get("architectures")
     class_name = str(classes[0]) if isinstance(classes, list) and classes else ""
     if class_name.endswith("ForMultipleChoice"):
-        return {"name": "race"}, ""
+        return {"name": "race"}
     (count,) = model.tensors.shapes["output_bias"]
     labels = {"labels": model.labels or tuple(f"LABEL_{number}" for number in range(count))}
-    if len(set(model.labels)) < len(model.labels):
-        return None, "the classifier cannot answer: several of its labels have the same name"
     if class_name.endswith("ForTokenClassification"):
-        return {"name": "tagging"} | labels, ""
+        return {"name": "tagging"} | labels
     columns = {"text": "text", "pair": "pair" if takes_pair else None, "label": "label"}
     problem = foreign.get("problem_type") or (_REGRESSION if count == 1 else _ONE_CLASS)
     if problem == _REGRESSION:
         several = {"label": labels["labels"]} if count > 1 else {}
-        return {"name": "regression"} | columns | several, ""
+        return {"name": "regression"} | columns | several
     name = {"name": "pair" if takes_pair else "classification"}
     if problem == _SEVERAL_LABELS:
-        return name | columns | labels | {"label_separator": "|"}, ""
+        return name | columns | labels | {"label_separator": "|"}
     if problem == _ONE_CLASS and count > 1:
-        return name | columns | labels, ""
-    return None, (
-        f"the classifier cannot answer: no task here has `problem_type` {problem} with {count} "
-        "outputs"
+        return name | columns | labels
+    logger.warning(
+        "the classifier cannot answer: no task here has `problem_type` %s with %s outputs",
+        problem,
+        count,
     )
+    return None
 
 
 class _NoExamples(ExampleSource):

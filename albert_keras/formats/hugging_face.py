@@ -61,7 +61,7 @@ def read(path):
     is_tied = values.get("tie_word_embeddings") is not False
     theirs = _with_current_names(_read_weights(folder), family, source)
     theirs = _without_copies(theirs, family, is_tied, source)
-    theirs, notes = _without_unknown_heads(theirs, family)
+    theirs = _without_unknown_heads(theirs, family)
     heads = family.heads_in(theirs)
     class_name = class_of(family, heads, values) if heads in family.classes else ""
     config = to_albert_config(family, values, heads)
@@ -81,7 +81,7 @@ def read(path):
         tensors = without_blank(TYPES, config, tensors)
         config = config if TYPES in tensors else config.replace(type_vocab_size=0)
         tensors = tensors if needs_pooler else without_blank(POOLER, config, tensors)
-    return OpenedModel.of(config, tensors, source, labels=labels, notes=notes, **embedding)
+    return OpenedModel.of(config, tensors, source, labels=labels, **embedding)
 
 
 def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
@@ -227,8 +227,8 @@ def _without_copies(tensors: Tensors, family: Family, is_tied: bool, source: str
     return tensors
 
 
-def _without_unknown_heads(tensors: Tensors, family: Family) -> tuple[Tensors, tuple[str, ...]]:
-    """Drops heads that our models do not have; returns the rest, and notes that name them.
+def _without_unknown_heads(tensors: Tensors, family: Family) -> Tensors:
+    """Drops heads that our models do not have, with a warning.
 
     A head for a task is dropped with them if it belongs to the same module, because it is another
     head then. Unknown tensors of the encoder and of heads of pre-training stay: they are errors.
@@ -238,11 +238,9 @@ def _without_unknown_heads(tensors: Tensors, family: Family) -> tuple[Tensors, t
     known = family.theirs_of_heads()
     modules = {name.partition(".")[0] for name in tensors if name not in known} - ours
     dropped = sorted(name for name in tensors if name.partition(".")[0] in modules)
-    if not dropped:
-        return tensors, ()
-    note = f"heads that models here do not have are dropped: {', '.join(dropped)}"
-    logger.warning(note)
-    return {name: tensors[name] for name in tensors if name not in dropped}, (note,)
+    if dropped:
+        logger.warning("heads that models here do not have are dropped: %s", ", ".join(dropped))
+    return {name: tensors[name] for name in tensors if name not in dropped}
 
 
 def _with_pooler_of_class(

@@ -28,7 +28,7 @@ from data_pipeline.limits import reading_json
 
 logger = logging.getLogger(__name__)
 
-WEIGHTS, TASK = "model.weights.h5", "task.json"
+WEIGHTS = "model.weights.h5"
 TOKENIZER = "tokenizer.json"
 _MODEL = "spiece.model"  #: The name of the vocabulary among the files to write.
 _VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
@@ -86,8 +86,7 @@ def read(path):
     tensors = without_blank(PROJECTION, config, read_by_table(rows, theirs, shapes, path))
     if config.embedding_size == config.hidden_size and f"{PROJECTION}/kernel" in tensors:
         config = projected
-    notes = (f"the head of its task, in {TASK}, is not read",) if (path / TASK).is_file() else ()
-    return OpenedModel.of(config, tensors, path, notes=notes)
+    return OpenedModel.of(config, tensors, path)
 
 
 def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):

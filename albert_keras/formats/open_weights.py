@@ -22,12 +22,7 @@ from albert_keras.formats.detection import (
 )
 from albert_keras.formats.model_weights import groups_are_rounded_alike
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.formats.vocabulary import (
-    Vocabulary,
-    check_digest,
-    stored_vocabulary,
-    vocabulary_at,
-)
+from albert_keras.formats.vocabulary import load_tokenizer, stored_tokenizer
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -82,33 +77,34 @@ def open_weights(
         raise InputError(
             f"`step` applies to the folder of a run only. Received: step {step} of `{name}`."
         )
-    vocabulary = _given(tokenizer)
+    if tokenizer is not None:
+        tokenizer = load_tokenizer(tokenizer)
+    elif place is not None:
+        tokenizer = stored_tokenizer(place)
+    size = None if tokenizer is None else tokenizer.vocab_size
     if place is None:
         found = OpenedModel()
     elif place.format in _WITH_OUR_NAMES:
         found = own.find_weights(place, step)
-        vocabulary = vocabulary or stored_vocabulary(place)
     else:
-        vocabulary = vocabulary or stored_vocabulary(place)
-        found = _converted(name, place, vocabulary)
-    size = None if vocabulary is None else vocabulary.tokenizer.vocab_size
+        found = format_module(place.format).read(place.path)
+        found = dataclasses.replace(found, kind=place.kind, place=place.path)
+        found = found if size is None else found.without_padded_rows(size)
     shape = _shape(name, place, found, albert_config, size)
-    if vocabulary is None:
-        return dataclasses.replace(found, path=name, albert_config=shape)
-    check_digest(name, vocabulary, found.tokenizer_digest)
+    found = dataclasses.replace(found, path=name, albert_config=shape, _tokenizer=tokenizer)
+    if tokenizer is None:
+        return found
+    if found.tokenizer_digest not in (None, tokenizer.digest):
+        raise InputError(
+            f"The digest of the tokenizer for `{name}` must be {found.tokenizer_digest}, as in its "
+            f"training. Received: {tokenizer.digest}."
+        )
     if size != shape.vocab_size:
         raise InputError(
             f"The tokenizer of `{name}` must have {shape.vocab_size:,} pieces, the `vocab_size` of "
             f"its albert_config. Received: {size:,}."
         )
-    return dataclasses.replace(
-        found,
-        path=name,
-        albert_config=shape,
-        notes=(*found.notes, *vocabulary.notes),
-        tokenizer_source=vocabulary.source,
-        _tokenizer=vocabulary.tokenizer,
-    )
+    return found
 
 
 def _shapes_beside(place):
@@ -120,21 +116,6 @@ def _shapes_beside(place):
         # Opening a run compares its file with run.json; one of its checkpoints may be shallower.
         if file.is_file() and not (file.parent / RUN_RECORD).is_file()
     }
-
-
-def _converted(name, place, vocabulary):
-    model = format_module(place.format).read(place.path)
-    if vocabulary is not None:
-        model = model.without_padded_rows(vocabulary.tokenizer.vocab_size)
-    logger.info(
-        "`%s` was recognized as %s and is converted while loading: %s layers, hidden size %s, %s",
-        name,
-        place.format,
-        model.albert_config.num_hidden_layers,
-        model.albert_config.hidden_size,
-        f"{vocabulary.tokenizer.vocab_size:,} pieces" if vocabulary else "no vocabulary read",
-    )
-    return dataclasses.replace(model, kind=place.kind, place=place.path)
 
 
 def format_module(name: str) -> ModuleType:
@@ -173,11 +154,3 @@ def _shape(name, place, found, given, vocab_size):
             shape.num_hidden_groups,
         )
     return shape
-
-
-def _given(tokenizer) -> Vocabulary | None:
-    """Returns the vocabulary that the caller gave, as an object or a path."""
-    if tokenizer is None:
-        return None
-    is_object = isinstance(tokenizer, Tokenizer)
-    return Vocabulary(tokenizer, "") if is_object else vocabulary_at(tokenizer)

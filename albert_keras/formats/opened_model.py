@@ -56,9 +56,7 @@ class OpenedModel:
         longest_text: int or None. Tokens after which a text is cut for its vector, if the model
             stores it.
         language: str or None. Code of the language of the text in pre-training, if it is known.
-        tokenizer_source: str. Where the tokenizer was found; "" if it was given as an object.
         tokenizer_digest: str or None. Of the tokenizer used in training, if it is known.
-        notes: tuple of str. What is different from the program that the model comes from.
     """
 
     path: str = "random"
@@ -79,9 +77,7 @@ class OpenedModel:
     normalize: bool = False
     longest_text: int | None = None
     language: str | None = None
-    tokenizer_source: str = ""
     tokenizer_digest: str | None = None
-    notes: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -204,13 +200,8 @@ class OpenedModel:
         rows = self.albert_config.vocab_size
         if not 0 < rows - size < _MOST_PADDING or rows % 8:
             return self
-        note = (
-            f"the last {rows - size} rows of the table of embeddings pad it: the vocabulary has no "
-            "pieces for them, and they are dropped"
-        )
         cut = dict.fromkeys(PER_PIECE, operator.itemgetter(slice(size)))
-        changed = self._changed(cut, vocab_size=size)
-        return dataclasses.replace(changed, notes=(*self.notes, note))
+        return self._changed(cut, vocab_size=size)
 
     @property
     def trained_positions(self) -> int:

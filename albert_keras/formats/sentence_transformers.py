@@ -4,7 +4,6 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from albert_keras.config import check_keys
 from data_pipeline.errors import InputError
 from data_pipeline.limits import reading_json
 from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
@@ -55,7 +54,11 @@ def embedding_of(folder: Path) -> dict[str, Any]:
         )
     path = folder / modules[0][1] / _LENGTHS
     with _settings(path) as values, _settings(path.with_name(CONFIG_FILE)) as tokenizer:
-        check_keys(values, path, ("max_seq_length", "do_lower_case"), ())
+        if values.get("do_lower_case"):
+            raise InputError(
+                f"`do_lower_case` in `{path}` must be false. Received: true. Set it to false; a "
+                "vocabulary of small letters lower-cases texts itself, for another write them so."
+            )
         # Without a limit of its own it takes the one of its tokenizer.
         longest = values.get("max_seq_length") or tokenizer.get("model_max_length")
         longest = None if longest is None else int(longest)
@@ -64,12 +67,6 @@ def embedding_of(folder: Path) -> dict[str, Any]:
         "normalize": "Normalize" in kinds,
         "longest_text": longest,
     }
-
-
-def needs_small(folder: Path) -> bool:
-    """Returns whether sentence-transformers lower-cases texts before the tokenizer reads them."""
-    with _settings(encoder_folder(folder) / _LENGTHS) as values:
-        return bool(values.get("do_lower_case"))
 
 
 def _settings(path):

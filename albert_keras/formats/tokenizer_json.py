@@ -24,11 +24,8 @@ from data_pipeline.tokenizers.wordpiece import MAX_WORD_CHARACTERS, read_pieces
 _STEPS = ("NFKD", "StripAccents", "NFC", "NFKC", "Lowercase", "Precompiled", "Replace")
 #: Longest word of the library tokenizers, if its file says nothing else.
 USUAL_LONGEST = 100
-#: What the tokenizers of transformers replace in English text; google-research/albert does not.
+#: What the tokenizers of transformers replace by "; google-research/albert and we do not.
 _QUOTES = ("``", "''")
-_QUOTES_NOTE = (
-    "transformers reads `` and '' as \"; this package, like google-research/albert, does not"
-)
 
 
 class FromJson(NamedTuple):
@@ -38,7 +35,6 @@ class FromJson(NamedTuple):
     content: bytes
     lower_case: bool
     strip_accents: bool
-    notes: tuple[str, ...]  #: Differences from transformers, for people.
     max_word_characters: int = MAX_WORD_CHARACTERS  #: Longer words are unknown, in WordPiece.
 
 
@@ -74,7 +70,7 @@ def _read_unigram(values, name):
     if model.get("byte_fallback"):
         raise _inexpressible(name, "model.byte_fallback", True)
     steps = _steps(values.get("normalizer"), "normalizers")
-    charsmap, *settings, notes = _normalization(steps, name)
+    charsmap, *settings = _normalization(steps, name)
     for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
         _check_pre_tokenizer(step, name)
     vocab = [(str(piece), float(score)) for piece, score in model["vocab"]]
@@ -84,7 +80,7 @@ def _read_unigram(values, name):
             f"{len(vocab) - 1:,}. Received: {unk_id!r}."
         )
     types = _types(values.get("added_tokens") or (), vocab, unk_id, name)
-    return FromJson("spiece.model", _unigram_model(vocab, types, charsmap), *settings, notes)
+    return FromJson("spiece.model", _unigram_model(vocab, types, charsmap), *settings)
 
 
 def _unigram_model(vocab: list[tuple[str, float]], types: list[int], charsmap: bytes) -> bytes:
@@ -135,10 +131,10 @@ def _types(added, vocab, unk_id, name) -> list[int]:
 
 
 def _normalization(steps, name):
-    """Returns the rules of the model, whether text is lower-cased, whether accents are removed, and
-    notes; steps that cannot be expressed are refused.
+    """Returns the rules of the model, whether text is lower-cased, and whether accents are removed;
+    steps that cannot be expressed are refused.
     """
-    kinds, charsmap, notes = set(), b"", ()
+    kinds, charsmap = set(), b""
     for step in steps:
         kind = step["type"]
         if kind not in _STEPS:
@@ -151,15 +147,15 @@ def _normalization(steps, name):
             kind = "StripAccents"
         elif kind == "Replace":
             pattern, content = step["pattern"], step["content"]
-            if pattern.get("String") in _QUOTES and content == '"':
-                notes = (_QUOTES_NOTE,)
-            elif step not in space_steps() and not is_leading_step(step):  # as SentencePiece does
+            are_quotes = pattern.get("String") in _QUOTES and content == '"'
+            # SentencePiece does the others.
+            if not are_quotes and step not in space_steps() and not is_leading_step(step):
                 raise _inexpressible(name, "normalizer", f"Replace {pattern} by {content!r}")
         kinds.add(kind)
     accents = {"NFKD", "StripAccents"} & kinds
     if len(accents) == 1:
         raise _inexpressible(name, "normalizer", f"{accents.pop()} alone")
-    return charsmap, "Lowercase" in kinds, bool(accents), notes
+    return charsmap, "Lowercase" in kinds, bool(accents)
 
 
 def _check_pre_tokenizer(step, name):
@@ -195,12 +191,7 @@ def _read_word_pieces(values, name):
     for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
         if step["type"] != "BertPreTokenizer":
             raise _inexpressible(name, "pre_tokenizer", step["type"])
-    return FromJson("vocab.txt", content, lower_case, strip_accents, (), longest)
-
-
-def added_tokens(values: dict) -> dict[str, int]:
-    """Returns the ids of the added tokens in the content of a `tokenizer.json`, by token."""
-    return {str(token["content"]): token["id"] for token in values.get("added_tokens") or ()}
+    return FromJson("vocab.txt", content, lower_case, strip_accents, longest)
 
 
 def _case_of_bert(normalizer, name):

@@ -5,22 +5,21 @@ from pathlib import Path
 
 from albert_keras.formats.foreign_vocabulary import PREFIX
 from albert_keras.formats.tokenizer_json_writing import special_tokens, template, tokenizer_json
-from albert_keras.formats.vocabulary import Vocabulary
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe import PIECES_FILE, read_bpe, write_bpe
+from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
 
 
 def files_for(
-    vocabulary: Vocabulary, format_name: str, max_length: int, has_segments: bool = True
+    tokenizer: Tokenizer, format_name: str, max_length: int, has_segments: bool = True
 ) -> dict[str, bytes]:
-    """Returns the files of a vocabulary in a format.
+    """Returns the files of a tokenizer in a format.
 
     `max_length` is the longest sequence of the model, in tokens; `has_segments` is whether it
     distinguishes the two texts of a pair by segment ids.
     """
-    tokenizer, kind = vocabulary.tokenizer, vocabulary.tokenizer.config.kind
-    own = tokenizer.files()
+    kind, own = tokenizer.config.kind, tokenizer.files()
     if format_name == "albert-keras":
         return own
     files, is_googles = {}, format_name in ("google", "google-bert")
@@ -32,7 +31,7 @@ def files_for(
     elif format_name != "hugging-face":
         raise InputError(
             f"The vocabulary of the format `{format_name}` must be SentencePiece or WordPiece. "
-            f"Received: byte-level BPE of `{vocabulary.source}`."
+            "Received: byte-level BPE."
         )
     if kind == "unigram" and is_googles:
         files["30k-clean.vocab"] = own["tokenizer.vocab"]

@@ -6,10 +6,8 @@ import json
 import pytest
 
 from albert_keras.conversion.convert import convert
-from albert_keras.conversion.task_run import task_of_head
 from albert_keras.formats import hugging_face
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.formats.vocabulary import vocabulary_of
 from albert_keras.formats.vocabulary_writing import files_for
 from albert_keras.serving.export.source import open_source
 from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
@@ -55,14 +53,13 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def hugging_face_folder(tokenizer_files, tiny_tokenizer, tmp_path_factory):
+def hugging_face_folder(tiny_tokenizer, tmp_path_factory):
     """Returns a function of a case that writes a folder of Hugging Face; its path and weights."""
-    vocabulary = vocabulary_of(tokenizer_files, "a test")
 
     def write(name, with_vocabulary=True):
         kind, outputs, labels, keys, _ = CASES[name]
         weights = task_weights(kind, outputs, labels, vocab_size=tiny_tokenizer.vocab_size, **SIZES)
-        files = files_for(vocabulary, "hugging-face", 160) if with_vocabulary else {}
+        files = files_for(tiny_tokenizer, "hugging-face", 160) if with_vocabulary else {}
         weights = random_weights.with_shape(weights, foreign_keys=keys)
         folder = tmp_path_factory.mktemp("hugging-face") / "model"
         folder.mkdir()
@@ -120,18 +117,6 @@ def test_labels_columns_and_length_are_those_of_the_source(converted):
     assert open_weights(converted("numbered")[0].path).task["labels"] == ["LABEL_0", "LABEL_1"]
 
 
-def test_a_converted_tagger_splits_as_its_vocabulary_shows(tiny_tokenizer):
-    keys = {"architectures": ["BertForTokenClassification"]}
-    weights = task_weights("tagging", 3, ("O", "B-X", "I-X"), vocab_size=307, **SIZES)
-    weights = random_weights.with_shape(weights, foreign_keys=keys)
-    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"word{n}" for n in range(60))]
-    for count, rule in ((5, "punctuation"), (40, "characters")):
-        words = "\n".join([*pieces, *map(chr, range(0x4E00, 0x4E00 + count))]).encode()
-        tokenizer = vocabulary_of({"vocab.txt": words}, "a test").tokenizer
-        assert task_of_head(weights, tokenizer)[0].word_split == rule
-    assert task_of_head(weights, tiny_tokenizer)[0].word_split == "punctuation"
-
-
 def test_a_classifier_of_pairs_is_named_by_the_user(converted):
     result, _ = converted("numbered", pair=True)
     [answer] = answers_of(result.path, {"text": TEXT, "pair": "the ferry"})
@@ -140,8 +125,10 @@ def test_a_classifier_of_pairs_is_named_by_the_user(converted):
         converted("spans", pair=True)
 
 
-def test_without_a_vocabulary_the_folder_is_for_fine_tuning_only(hugging_face_folder, tmp_path):
+def test_without_a_vocabulary_the_folder_is_for_fine_tuning_only(
+    hugging_face_folder, tmp_path, caplog
+):
     source, _ = hugging_face_folder("classes", with_vocabulary=False)
     result = convert(source, tmp_path / "ours")
     assert result.task is None and (tmp_path / "ours" / "model.ckpt.index").is_file()
-    assert any("pass one as `tokenizer`" in note for note in result.notes)
+    assert "pass one as `tokenizer`" in caplog.text

@@ -116,7 +116,7 @@ def sentencepiece(folder):
 
 def vocabularies(folder):
     """A model of SentencePiece alone, word pieces, and two files of `tokenizers`."""
-    from albert_keras.formats.vocabulary import read_vocabulary
+    from albert_keras.formats.vocabulary import load_tokenizer
     from albert_keras.formats.vocabulary_writing import files_for
     from data_pipeline.tokenizers.byte_bpe import (
         BYTE_CHARACTERS,
@@ -130,7 +130,7 @@ def vocabularies(folder):
         [*SPECIAL_PIECES, *BYTE_CHARACTERS, "in", "is"], [("i", "n"), ("i", "s")], False, 2
     )
     model = unpack(folder, "tokenizer/tokenizer.model")
-    written = files_for(read_vocabulary(model.parent), "hugging-face", 32)
+    written = files_for(load_tokenizer(model.parent), "hugging-face", 32)
     contents = {
         "spm/tokenizer.model": model.read_bytes(),
         "wordpiece/vocab.txt": "\n".join([*word_pieces.split(), ""]).encode(),
@@ -142,7 +142,7 @@ def vocabularies(folder):
         (folder / name).write_bytes(content)
 
     def read(path):
-        read_vocabulary(path).tokenizer.encode("The numbers 12 is é.")
+        load_tokenizer(path).encode("The numbers 12 is é.")
 
     return _each([folder / name for name in contents], read)
 
@@ -260,13 +260,13 @@ def _each(paths, read):
 
 def _converted(format_name, folder):
     from albert_keras.formats.open_weights import format_module, open_weights
-    from albert_keras.formats.vocabulary import read_vocabulary
+    from albert_keras.formats.vocabulary import load_tokenizer
     from albert_keras.formats.vocabulary_writing import files_for
     from tests.albert_keras.formats.random_weights import pretraining_weights
 
-    vocabulary = read_vocabulary(unpack(folder / "from", "tokenizer"))
-    weights = pretraining_weights(vocab_size=vocabulary.tokenizer.vocab_size)
-    files = files_for(vocabulary, format_name, 9)
+    tokenizer = load_tokenizer(unpack(folder / "from", "tokenizer"))
+    weights = pretraining_weights(vocab_size=tokenizer.vocab_size)
+    files = files_for(tokenizer, format_name, 9)
     path = folder / "model"
     path.mkdir()
     format_module(format_name).write(weights, path, files)

@@ -123,7 +123,7 @@ def test_a_keras_file_of_a_model_of_texts_has_its_tokenizer(
     preprocessor = AlbertPreprocessor(tiny_tokenizer)
     build_model("classification", config, 3, preprocessor=preprocessor).save(path)
     origin = open_weights(path)
-    assert (origin.tokenizer.digest, origin.tokenizer_source) == (tiny_tokenizer.digest, str(path))
+    assert origin.tokenizer.digest == tiny_tokenizer.digest
     assert AlbertPreprocessor.from_preset(path).tokenizer.digest == tiny_tokenizer.digest
     assert AlbertForRegression.from_preset(path).tokenizer.digest == tiny_tokenizer.digest
     assert AlbertForClassification.from_preset(path, labels=["x", "y"]).labels == ("x", "y")
@@ -221,13 +221,11 @@ def hugging_face(tmp_path_factory):
     return folder
 
 
-def test_a_foreign_model_is_converted_while_loading(hugging_face, tiny_tokenizer, caplog):
-    caplog.set_level("INFO")
+def test_a_foreign_model_is_converted_while_loading(hugging_face, tiny_tokenizer):
     with pytest.raises(InputError, match="has no tokenizer. Pass .* as `tokenizer`"):
         _ = open_weights(hugging_face).tokenizer
     found = open_weights(hugging_face, tokenizer=tiny_tokenizer)
     assert found.kind == "hugging-face" and found.albert_config.hidden_size == 8
-    assert "was recognized as hugging-face and is converted while loading" in caplog.text
 
 
 @pytest.mark.parametrize("kept", ["model.safetensors", "config.json"])

@@ -13,7 +13,6 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from albert_keras.formats.tokenizer_json import read_tokenizer_json
 from albert_keras.formats.tokenizer_json_writing import tokenizer_json
-from albert_keras.formats.vocabulary import read_vocabulary, vocabulary_of
 from albert_keras.formats.vocabulary_writing import files_for
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
@@ -193,14 +192,13 @@ def test_the_auto_tokenizer_of_transformers_reads_the_folder(
     if python is None:
         pytest.skip("needs transformers: ALBERT_KERAS_TRANSFORMERS_PYTHON names a Python with it")
     if name == "word pieces":
-        vocabulary = vocabulary_of({"vocab.txt": word_pieces}, "a test")
+        tokenizer = Tokenizer.of_bytes({"vocab.txt": word_pieces})
     else:
-        all_tokenizers[name].save(tmp_path / "tokenizer")
-        vocabulary = read_vocabulary(tmp_path / "tokenizer")
+        tokenizer = all_tokenizers[name]
     folder = tmp_path / "model"
     folder.mkdir()
     kind = "bert" if name == "word pieces" else "albert"
-    files = files_for(vocabulary, "hugging-face", 64)
+    files = files_for(tokenizer, "hugging-face", 64)
     for file, content in (files | {"config.json": f'{{"model_type": "{kind}"}}'.encode()}).items():
         (folder / file).write_bytes(content)
     command, texts = [python, "-c", _ASK, folder], list(TEXTS[:-1])
@@ -210,7 +208,6 @@ def test_the_auto_tokenizer_of_transformers_reads_the_folder(
     )
     assert done.returncode == 0, done.stderr
     ids, segments, mask_id, pad_id = json.loads(done.stdout.splitlines()[-1])
-    tokenizer = vocabulary.tokenizer
     assert ids == [tokenizer.encode(text) for text in texts]
     first, second = len(ids[0]) + 2, len(ids[1]) + 1
     assert segments == [0] * first + [1] * second

@@ -6,12 +6,9 @@ import json
 import pytest
 import sentencepiece
 
+from albert_keras.formats.foreign_vocabulary import tokenizer_of
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.formats.vocabulary import (
-    load_tokenizer,
-    read_vocabulary,
-    vocabulary_of,
-)
+from albert_keras.formats.vocabulary import load_tokenizer
 from albert_keras.formats.vocabulary_writing import files_for
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError
@@ -19,19 +16,16 @@ from data_pipeline.tokenizers.library_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
-@pytest.fixture(scope="module")
-def vocabulary(tokenizer_files):
-    return vocabulary_of(tokenizer_files, "a run")
-
-
-def test_files_of_every_kind_give_the_same_tokenizer(tiny_tokenizer, vocabulary, tmp_path):
-    assert vocabulary.tokenizer.digest == tiny_tokenizer.digest
+def test_files_of_every_kind_give_the_same_tokenizer(tiny_tokenizer, tokenizer_files, tmp_path):
+    assert tokenizer_of(tokenizer_files, "x").digest == tiny_tokenizer.digest
     model = tiny_tokenizer.model_bytes
     for name in ("30k-clean.model", "spiece.model", "vocabulary.spm"):
-        assert vocabulary_of({name: model}, "x").tokenizer.digest == tiny_tokenizer.digest
+        assert tokenizer_of({name: model}, "x").digest == tiny_tokenizer.digest
+    both = {"spiece.model": model, "tokenizer.json": b"{}"}
+    assert tokenizer_of(both, "x").digest == tiny_tokenizer.digest
     (tmp_path / "my.model").write_bytes(model)
     for path in (tmp_path, tmp_path / "my.model"):
-        assert read_vocabulary(path).tokenizer.digest == tiny_tokenizer.digest
+        assert load_tokenizer(path).digest == tiny_tokenizer.digest
 
 
 def test_the_tokenizer_of_a_model_is_found(tiny_run):
@@ -46,47 +40,32 @@ def test_settings_of_transformers_are_heeded(official_model):
     settings = {"do_lower_case": False, "keep_accents": True, "sp_model_kwargs": {}}
     files = {"spiece.model": official_model.read_bytes()}
     files["tokenizer_config.json"] = json.dumps(settings).encode()
-    config = vocabulary_of(files, "x").tokenizer.config
+    config = tokenizer_of(files, "x").config
     assert (config.lower_case, config.strip_accents) == (False, False)
-
-
-def test_a_model_goes_before_the_json_that_was_made_of_it(tiny_tokenizer):
-    files = {"spiece.model": tiny_tokenizer.model_bytes, "tokenizer.json": b"{}"}
-    assert vocabulary_of(files, "x").source == "x: spiece.model"
-    pieces = [[tiny_tokenizer.piece_of(id), -1.0] for id in range(tiny_tokenizer.vocab_size)]
-    for swapped in (100, 101):
-        model = {"model": {"type": "Unigram", "vocab": [*pieces[:100], *pieces[swapped:]]}}
-        files["tokenizer.json"] = json.dumps(model).encode()
-        if swapped == 100:
-            assert vocabulary_of(files, "x").source == "x: spiece.model"
-    with pytest.raises(
-        InputError, match="same pieces in tokenizer.json and in spiece.model. .* 100"
-    ):
-        vocabulary_of(files, "x")
 
 
 def test_several_none_and_damaged_ones_are_refused(tiny_tokenizer, tmp_path):
     files = {"a.model": tiny_tokenizer.model_bytes, "b.model": b"other"}
     with pytest.raises(InputError, match="several vocabularies. Pass one: a.model, b.model"):
-        vocabulary_of(files, "x")
+        tokenizer_of(files, "x")
     with pytest.raises(InputError, match="`x` does not contain a vocabulary.* contains: notes.md"):
-        vocabulary_of({"notes.md": b""}, "x")
+        tokenizer_of({"notes.md": b""}, "x")
     for damaged in (b"no model", b"\1"):
         with pytest.raises(InputError, match="Received: x: a.model."):
-            vocabulary_of({"a.model": damaged}, "x")
+            tokenizer_of({"a.model": damaged}, "x")
     (tmp_path / "empty").mkdir()
     for name in ("empty", "nowhere"):
         with pytest.raises(InputError, match=f"A tokenizer must be a folder .*{name}"):
             load_tokenizer(tmp_path / name)
 
 
-def test_each_format_has_its_names(vocabulary, tiny_tokenizer, tokenizer_files):
+def test_each_format_has_its_names(tiny_tokenizer, tokenizer_files):
     model = tiny_tokenizer.model_bytes
-    assert files_for(vocabulary, "albert-keras", 24) == tokenizer_files
+    assert files_for(tiny_tokenizer, "albert-keras", 24) == tokenizer_files
     for name in ("google", "google-bert"):
-        assert files_for(vocabulary, name, 24)["30k-clean.model"] == model
-    assert files_for(vocabulary, "keras-nlp", 24) == {"spiece.model": model}
-    files = files_for(vocabulary, "hugging-face", 24)
+        assert files_for(tiny_tokenizer, name, 24)["30k-clean.model"] == model
+    assert files_for(tiny_tokenizer, "keras-nlp", 24) == {"spiece.model": model}
+    files = files_for(tiny_tokenizer, "hugging-face", 24)
     assert files.keys() == {"spiece.model", "tokenizer.json", "tokenizer_config.json"}
     settings = json.loads(files["tokenizer_config.json"])
     special = {name: value for name, value in settings.items() if name.endswith("_token")}
@@ -104,27 +83,27 @@ def test_each_format_has_its_names(vocabulary, tiny_tokenizer, tokenizer_files):
 def test_word_pieces_keep_their_case_in_transformers(word_pieces):
     settings = b'{"do_lower_case": false}'
     files = {"vocab.txt": word_pieces, "tokenizer_config.json": settings}
-    vocabulary = vocabulary_of(files, "x")
-    written = files_for(vocabulary, "hugging-face", 24)
+    tokenizer = tokenizer_of(files, "x")
+    written = files_for(tokenizer, "hugging-face", 24)
     assert written["vocab.txt"] == word_pieces
-    config = vocabulary_of(written, "x").tokenizer.config
+    config = tokenizer_of(written, "x").config
     assert (config.lower_case, config.strip_accents) == (False, False)
-    assert files_for(vocabulary, "google-bert", 24) == {"vocab.txt": word_pieces}
+    assert files_for(tokenizer, "google-bert", 24) == {"vocab.txt": word_pieces}
 
 
 def test_byte_level_bpe_is_refused_by_formats_that_cannot_store_it(tiny_corpus, tmp_path):
-    vocabulary = read_vocabulary(train_byte_bpe(tiny_corpus, tmp_path / "bpe", 300).path)
-    assert set(files_for(vocabulary, "albert-keras", 64)) == {
+    tokenizer = load_tokenizer(train_byte_bpe(tiny_corpus, tmp_path / "bpe", 300).path)
+    assert set(files_for(tokenizer, "albert-keras", 64)) == {
         "tokenizer.json",
         "tokenizer_config.json",
     }
     for name in ("google", "google-bert", "keras-nlp"):
         with pytest.raises(InputError, match="must be SentencePiece or WordPiece. Received: byte"):
-            files_for(vocabulary, name, 64)
+            files_for(tokenizer, name, 64)
 
 
-def test_models_without_segments_get_no_segment_ids(vocabulary, word_pieces):
-    for one in (vocabulary, vocabulary_of({"vocab.txt": word_pieces}, "x")):
+def test_models_without_segments_get_no_segment_ids(tiny_tokenizer, word_pieces):
+    for one in (tiny_tokenizer, tokenizer_of({"vocab.txt": word_pieces}, "x")):
         files = files_for(one, "hugging-face", 24, has_segments=False)
         settings = json.loads(files["tokenizer_config.json"])
         assert settings["model_input_names"] == ["input_ids", "attention_mask"]
@@ -154,8 +133,8 @@ def test_a_bare_model_with_capitals_keeps_case_and_accents(tmp_path, caplog):
     lowered = Tokenizer.load(path, lower_case=True)
     assert lowered.encode(texts[0]) == lowered.encode(texts[0].lower()) and not caplog.text
     files = {"spiece.model": model.getvalue()}
-    assert not vocabulary_of(files, "x").tokenizer.config.lower_case
+    assert not tokenizer_of(files, "x").config.lower_case
     files["tokenizer_config.json"] = b"{}"
-    assert not vocabulary_of(files, "x").tokenizer.config.lower_case
+    assert not tokenizer_of(files, "x").config.lower_case
     files["tokenizer_config.json"] = b'{"tokenizer_class": "AlbertTokenizer"}'
-    assert vocabulary_of(files, "x").tokenizer.config.lower_case
+    assert tokenizer_of(files, "x").config.lower_case
