@@ -6,7 +6,12 @@ was made from.
 
 from typing import Any
 
-from albert_keras.formats.tokenizer_check import check_class, check_ids, check_settings
+from albert_keras.formats.tokenizer_check import (
+    check_class,
+    check_ids,
+    check_settings,
+    check_side,
+)
 from albert_keras.formats.tokenizer_json import USUAL_LONGEST, read_tokenizer_json
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
@@ -64,6 +69,7 @@ def tokenizer_of(files: dict[str, bytes], source: object, is_theirs: bool = Fals
             f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), vocab.txt "
             f"or tokenizer.json. It contains: {', '.join(sorted(files))}."
         )
+    check_side(settings, _object(files, PIECES_FILE, source), source)
     _check_added(tokenizer, files, settings, source)
     if PIECES_FILE in files and not models:
         check_ids(tokenizer, files[PIECES_FILE], source)

@@ -49,6 +49,21 @@ def check_settings(settings: dict, source: object) -> None:
             )
 
 
+def check_side(settings: dict, pieces: dict, source: object) -> None:
+    """Raises InputError if the program of a vocabulary cuts long texts at their beginning.
+
+    `settings` are those of `tokenizer_config.json`, and `pieces` of `tokenizer.json`.
+    """
+    direction = (pieces.get("truncation") or {}).get("direction")
+    sides = {"truncation_side": settings.get("truncation_side"), "direction": direction}
+    for name, side in sides.items():
+        if str(side).lower() == "left":
+            raise InputError(
+                f"`{name}` of the tokenizer of `{source}` must be right, because texts are cut at "
+                "their end here. Received: left. Set it to right, and shorten long texts yourself."
+            )
+
+
 def check_class(name: str | None, kind: str, source: object) -> None:
     """Raises InputError for a `tokenizer_class` of transformers whose way to split is not ours.
 

@@ -222,6 +222,20 @@ def test_without_a_limit_of_its_own_the_one_of_the_tokenizer_holds(folder):
     assert TextEncoder(folder).settings.max_seq_length == SIZES["max_position_embeddings"]
 
 
+def test_a_tokenizer_that_cuts_texts_at_their_beginning_is_refused(folder):
+    path = folder / "tokenizer.json"
+    values = json.loads(path.read_text())
+    truncation = {"direction": "Left", "max_length": 8, "strategy": "LongestFirst", "stride": 0}
+    path.write_text(json.dumps(values | {"truncation": truncation}))
+    with pytest.raises(InputError, match="`direction` of the tokenizer .* must be right,"):
+        load_tokenizer(folder)
+    path.write_text(json.dumps(values | {"truncation": truncation | {"direction": "Right"}}))
+    load_tokenizer(folder)
+    change_settings(folder, truncation_side="left")
+    with pytest.raises(InputError, match="`truncation_side` of the tokenizer .* must be right,"):
+        open_weights(folder)
+
+
 def test_other_ways_to_vectors_are_refused_by_name(folder):
     write_modules(folder, pooling_mode_max_tokens=True)
     with pytest.raises(InputError, match="must be mean or cls. Received: pooling_mode_max_tokens"):
