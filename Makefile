@@ -8,7 +8,7 @@
 # make test-wheel  the tests with the built wheel in an environment of its own, without the repository
 # make release-check  build and check what is published, use it in each Python that is here
 # make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
-# make check-gpu  compare a GPU with the CPU and with transformers in four minutes; docs/gpu.md
+# make check-gpu  compare a GPU with the CPU in four minutes; docs/gpu.md
 # make requirements  write the pinned packages again after a change of pyproject.toml
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -113,7 +113,6 @@ test-wheel: $(READY)
 check-tpu: $(READY) $(READY_TPU)
 	$(BIN)/python -m tests.tpu_check --compiler $(VENV_TPU)/bin/python $(ARGS)
 
-# For the comparison, PyTorch and transformers must be installed as well.
 check-gpu: $(READY)
 	$(BIN)/python -m tests.gpu_check
 

@@ -1,4 +1,4 @@
-"""What all benchmarks share: the machine, fresh processes, and medians."""
+"""What all benchmarks share: the machine, and fresh processes."""
 
 import concurrent.futures
 import contextlib
@@ -6,10 +6,9 @@ import logging
 import multiprocessing
 import os
 import platform
-import statistics
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
 from pathlib import Path
@@ -21,29 +20,14 @@ from data_pipeline.errors import InputError
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
-def machine() -> dict:
-    """Returns what the numbers were measured on.
+def machine_line() -> str:
+    """Returns what the numbers are measured on; call it before a benchmark starts.
 
-    `load` is the number of processes that waited for a processor over the last minute; call this
-    before a benchmark starts.
+    `load` is the number of processes that waited for a processor over the last minute.
     """
-    return {
-        "cpu": _cpu_model(),
-        "cores": num_processors(),
-        "load": round(os.getloadavg()[0], 2),
-        "system": f"{platform.system()} {platform.release()}",
-        "python": platform.python_version(),
-        "numpy": version("numpy"),
-        "tensorflow": version("tensorflow"),
-    }
-
-
-def machine_lines(machine: dict) -> Iterator[str]:
-    """Yields the lines of what `machine` returns."""
-    yield f"machine: {machine['cpu']}, {machine['cores']} cores, load {machine['load']:.1f} before"
-    yield (
-        f"         {machine['system']}, Python {machine['python']}, NumPy {machine['numpy']}, "
-        f"TensorFlow {machine['tensorflow']}"
+    return (
+        f"machine: {_cpu_model()}, {num_processors()} cores, load {os.getloadavg()[0]:.1f} before, "
+        f"TensorFlow {version('tensorflow')}"
     )
 
 
@@ -79,30 +63,6 @@ def in_new_process(function: Callable, *arguments) -> Any:
     """Returns the result of a function that is called in a process of its own, see `NewProcess`."""
     with NewProcess() as process:
         return process.call(function, *arguments)
-
-
-def reason_of(error: Exception) -> str:
-    """Returns in one line why a contestant could not be measured."""
-    text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    return text.strip().splitlines()[0][:200]
-
-
-def summary(values: Iterable[float]) -> dict[str, float]:
-    """Returns the `median`, `low` and `high`, the smallest and the largest."""
-    values = list(values)
-    return {"median": statistics.median(values), "low": min(values), "high": max(values)}
-
-
-def ratios(values, others):
-    """Returns the `summary` of values divided by the others of the same round."""
-    return summary(value / other for value, other in zip(values, others, strict=True))
-
-
-def shown(summary: dict[str, float], form: str, scale: float = 1.0) -> str:
-    """Returns a `summary` as "median [low..high]"; one value if all are equal."""
-    values = (summary[name] * scale for name in ("median", "low", "high"))
-    middle, lowest, highest = (format(value, form) for value in values)
-    return middle if lowest == highest else f"{middle} [{lowest}..{highest}]"
 
 
 def _begin():

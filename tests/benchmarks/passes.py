@@ -5,13 +5,15 @@ No GPU is needed: the graph is traced as for one, and not executed.
 
 import collections
 import math
+from unittest import mock
 
 import tensorflow as tf
 
 from albert_keras.models import objective_model
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.config import PretrainingConfig
-from data_pipeline.errors import InputError
+from albert_keras.training.loop_config import COMPILED
+from tests.benchmarks.contest import check_names
 from tests.benchmarks.shapes import make_shape
 
 #: Smaller tensors stay in caches.
@@ -25,14 +27,14 @@ _FREE = {
 }
 
 
-def benchmark_passes(
+def passes(
     model: str = "albert-base",
     batch_size: int = 64,
     max_seq_length: int = 128,
     precision: str = "mixed_bfloat16",
     compile: str = "auto",
     replicas: int = 1,
-) -> dict:
+) -> float:
     """Counts the passes over large tensors of one update, as a GPU computes it.
 
     An operation that is no product reads its inputs and writes its outputs once; what XLA compiles
@@ -46,9 +48,9 @@ def benchmark_passes(
         replicas: GPUs.
 
     Returns:
-        dict for JSON: `passes` and `gigabytes` of one replica, and `kinds`, dict of operation to
-        both.
+        Gigabytes of one replica, which are also printed, by operation.
     """
+    check_names("compile", [compile], COMPILED)
     if replicas > 1:
         devices = tf.config.list_physical_devices("CPU")[:1]
         logical = [tf.config.LogicalDeviceConfiguration()] * replicas
@@ -62,37 +64,18 @@ def benchmark_passes(
         "optimizer": {"name": "lamb", "lr": 1e-3},
     }
     config = PretrainingConfig.of(settings, batch_size=batch_size * replicas).resolved(precision)
-    as_on_gpu = {"is_on_cpu": lambda: False, "has_gpu": lambda: True}
-    kept = {name: getattr(objective_model, name) for name in as_on_gpu}
-    vars(objective_model).update(as_on_gpu)
-    try:
+    with mock.patch.multiple(objective_model, is_on_cpu=lambda: False, has_gpu=lambda: True):
         with strategy.scope():
             step = build_pretraining(config, shape.config)
         graph = _graph(strategy, step, shape)
-    except ValueError as error:
-        raise InputError(str(error)) from error
-    finally:
-        vars(objective_model).update(kept)
-    counts, moved = collections.Counter(), collections.Counter()
+    moved = collections.Counter()
     for kind, size in _passes(graph, shape.tokens):
         if size > _LEAST_BYTES:
-            counts[kind] += 1
-            moved[kind] += size
-    total = {"passes": sum(counts.values()), "gigabytes": sum(moved.values()) / 1e9}
-    kinds = {kind: (counts[kind], moved[kind] / 1e9) for kind, _ in moved.most_common()}
-    return {name: value / replicas for name, value in total.items()} | {"kinds": kinds}
-
-
-def passes_lines(result: dict) -> list[str]:
-    """Returns the result as text."""
-    lines = [
-        f"{kind:<28}{count:>7}{size:>10.2f} GB" for kind, (count, size) in result["kinds"].items()
-    ]
-    return [
-        *lines,
-        f"{result['passes']:.0f} passes over 1 MB or more, {result['gigabytes']:.1f} GB, in each "
-        "replica outside of products",
-    ]
+            moved[kind] += size / replicas / 1e9
+    for kind, size in moved.most_common():
+        print(f"{kind:<28}{size:>10.2f} GB")
+    print(f"{sum(moved.values()):.1f} GB in each replica outside of products")
+    return sum(moved.values())
 
 
 def _graph(strategy, step, shape):

@@ -1,13 +1,11 @@
 """ALBERT of transformers with its masked-LM head, as both trainings of this peer use it."""
 
 import contextlib
-from importlib.metadata import version
 
 import torch
 import transformers
 
-#: For the facts of a contestant.
-VERSIONS = {name: version(name) for name in ("torch", "transformers")}
+from data_pipeline.child_processes import num_processors
 
 
 def device() -> str:
@@ -15,9 +13,9 @@ def device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def masked_lm(values: dict, threads: int, seed: int) -> torch.nn.Module:
+def masked_lm(values: dict, seed: int) -> torch.nn.Module:
     """Returns an `AlbertForMaskedLM` with random weights, in training; `values` are its config."""
-    torch.set_num_threads(threads)
+    torch.set_num_threads(num_processors())
     torch.manual_seed(seed)
     model = transformers.AlbertForMaskedLM(transformers.AlbertConfig.from_dict(values))
     return model.to(device()).train()

@@ -3,16 +3,12 @@
 A function loads its library itself, since each contestant runs in a process of its own.
 """
 
-from importlib.metadata import version
-
 import numpy as np
 
-from data_pipeline.child_processes import num_processors
 from tests.benchmarks.contest import Prepared
 from tests.benchmarks.shapes import Shape
 
 _OUR_LEARNING_RATE, _LEARNING_RATE = 1e-3, 1e-4
-_IGNORED = -100  # the label of PyTorch's loss for positions without one
 
 
 def synthetic_batch(shape: Shape, seed: int = 0) -> dict[str, np.ndarray]:
@@ -77,8 +73,7 @@ def prepare_ours(
     features = our_features(shape)
     function = step.make_train_function()
     weights = sum(int(tf.size(weight)) for weight in step.trainable_variables)
-    facts = {"weights": weights, "versions": _versions("tensorflow")}
-    return _keras_prepared(step, lambda: function(iter([features])), facts)
+    return _keras_prepared(step, lambda: function(iter([features])), weights)
 
 
 def prepare_keras_nlp(shape: Shape, precision: str) -> Prepared:
@@ -109,42 +104,34 @@ def prepare_keras_nlp(shape: Shape, precision: str) -> Prepared:
     batches = iter(tf.data.Dataset.from_tensors((inputs, batch["masked_lm_ids"])).repeat())
     function = model.make_train_function()
     weights = sum({id(weight): int(tf.size(weight)) for weight in model.weights}.values())
-    facts = {"weights": weights, "versions": _versions("keras-nlp", "tensorflow")}
-    return _keras_prepared(model, lambda: function(batches), facts)
+    return _keras_prepared(model, lambda: function(batches), weights)
 
 
-def prepare_transformers(shape: Shape, precision: str, at_masked_positions: bool) -> Prepared:
+def prepare_transformers(shape: Shape, precision: str) -> Prepared:
     """Builds `AlbertForMaskedLM`, its loss through `torch.compile`, and torch.optim.AdamW.
 
     It runs on a GPU if PyTorch finds one. `precision` is "float32", or "mixed_bfloat16" for
-    PyTorch's autocast. The library scores the vocabulary at all positions, and labels of -100
-    exclude some of them from the loss; `at_masked_positions` scores only masked ones.
+    PyTorch's autocast. Only masked positions are scored, which the library leaves to its users: it
+    scores the vocabulary at all positions.
     """
     import torch
 
     from albert_keras.formats.hugging_face_config import to_values
     from tests.benchmarks import torch_albert
 
-    values = to_values(shape.config, ("masked_lm",))
-    model = torch_albert.masked_lm(values, num_processors(), seed=0)
+    model = torch_albert.masked_lm(to_values(shape.config, ("masked_lm",)), seed=0)
     torch.set_float32_matmul_precision("high")  # TF32 on a GPU, as TensorFlow has it
     is_on_gpu = torch_albert.device() == "cuda"
     optimizer = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE, fused=is_on_gpu)
     batch = torch_albert.to_tensors(synthetic_batch(shape))
-    targets = batch["masked_lm_ids"]
-    labels = torch.full_like(batch["input_ids"], _IGNORED)
-    labels = labels.scatter(1, batch["masked_lm_positions"], targets)
-
-    def loss_at_all():
-        return model(**torch_albert.inputs_of(batch), labels=labels).loss
 
     def loss_at_masked():
         scores = torch_albert.scores_at_masked(model, batch)
-        return torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets.flatten())
+        targets = batch["masked_lm_ids"].flatten()
+        return torch.nn.functional.cross_entropy(scores.flatten(0, 1), targets)
 
-    loss_of = torch.compile(loss_at_masked if at_masked_positions else loss_at_all)
-    weights = sum(weight.numel() for weight in model.parameters())
-    facts = {"weights": weights, "versions": torch_albert.VERSIONS}
+    loss_of = torch.compile(loss_at_masked)
+    facts = {"weights": sum(weight.numel() for weight in model.parameters())}
 
     def run():
         optimizer.zero_grad()
@@ -159,7 +146,9 @@ def prepare_transformers(shape: Shape, precision: str, at_masked_positions: bool
     return Prepared(run, facts)
 
 
-def _keras_prepared(model, update, facts):
+def _keras_prepared(model, update, weights):
+    facts = {"weights": weights}
+
     def run():
         model.reset_metrics()  # so that the loss is that of this update
         _note_loss(facts, float(update()["loss"]))
@@ -176,7 +165,3 @@ def _note_loss(facts, loss):
     """Keeps the first and the last loss, which show that a contestant really trains."""
     facts.setdefault("first_loss", loss)
     facts["last_loss"] = loss
-
-
-def _versions(*packages):
-    return {name: version(name) for name in packages}

@@ -29,7 +29,7 @@ from tests.documentation.code_blocks import (
 _FOREIGN = {
     *("--direct_num_workers", "--direct_running_mode", "--force-reinstall", "--master"),
     *("--no-deps", "--rest_api_port", "--sdk_container_image", "--upgrade", "--upgrade-package"),
-    "--minutes",  # of the benchmarks
+    "--peers",  # of the benchmarks
 }
 COMMANDS = [
     (block, arguments)

@@ -1,8 +1,8 @@
 """python -m tests.gpu_check: the check of `make check-gpu`, at most four minutes on a GPU.
 
-It compares a GPU with the CPU, its precisions and what XLA compiles with each other, a resumed
-training with one that was not interrupted, and the training step with that of transformers. Without
-a GPU it prints a line. Exit code 0: all bounds hold. 1: one does not.
+It compares a GPU with the CPU, its precisions and what XLA compiles with each other, and a resumed
+training with one that was not interrupted. Without a GPU it prints a line. Exit code 0: all bounds
+hold. 1: one does not.
 """
 
 import logging
@@ -18,29 +18,17 @@ import tensorflow as tf
 
 from albert_keras.machine.doctor import gpu_finding
 from albert_keras.report import table
-from albert_keras.shape import training_flops
 from albert_keras.training.loop_config import COMPILED
 from albert_keras.training.strategy import choose_precision, describe_devices
-from tests.benchmarks.contest import OURS, Work, hold_contest, measure_peaks
-from tests.benchmarks.measure import in_new_process, shown
-from tests.benchmarks.shapes import make_shape
-from tests.benchmarks.train import contestants_for
+from tests.benchmarks.measure import in_new_process
 from tests.gpu_check.training import fine_tuned, losses, resumed, step_seconds
 
-#: Model, batch size, and sequence length of the steps that are compared with transformers, and what
-#: is compiled of ours; the first is judged.
-CONTESTS = (
-    ("albert-base", 64, 128, ("auto", "kernels")),
-    ("albert-base", 32, 512, ("auto",)),
-)
 #: A small model as in the recipe albert-gpu-5-minutes: batch size, sequence length, and the tokens
 #: per second that are required.
 FAST = (("6x384", 512, 128), 1.5e6)
 #: Model that is trained in the other checks, with its batch size and sequence length.
 SMALL = ("4x256", 16, 64)
 _UPDATES = 50
-#: No contest begins after so many seconds: it takes up to a minute and a half.
-_LATEST_CONTEST = 155
 
 
 class Row(NamedTuple):
@@ -59,7 +47,7 @@ def main() -> int:
         print("check-gpu: this machine has no GPU that TensorFlow can use; nothing is checked")
         return 0
     started, rows = time.monotonic(), []
-    for row in check_rows(started):
+    for row in check_rows():
         rows.append(row)
         print(" | ".join(row[:3]), flush=True)
     print(
@@ -71,18 +59,13 @@ def main() -> int:
     return 0 if all(row.holds for row in rows) else 1
 
 
-def check_rows(started: float) -> Iterator[Row]:
+def check_rows() -> Iterator[Row]:
     """Yields all rows."""
     yield from device_rows()
     yield from step_rows()
     with tempfile.TemporaryDirectory() as folder:
         yield from run_rows(Path(folder))
     yield fast_row(*FAST)
-    for contest in CONTESTS:
-        if time.monotonic() - started > _LATEST_CONTEST:
-            yield Row(f"{contest[:3]} beside transformers", "left out: no time was left")
-        else:
-            yield from contest_rows(*contest)
 
 
 def device_rows() -> Iterator[Row]:
@@ -124,44 +107,6 @@ def fast_row(shape: tuple[str, int, int], least: float) -> Row:
     what = f"{model}, B {batch_size}, S {max_seq_length}, by Muon"
     found = f"{1e3 * seconds:.1f} ms, {speed:,.0f} tokens/s"
     return Row(what, found, f"{least:,.0f} tokens/s", speed >= least)
-
-
-def contest_rows(
-    model: str, batch_size: int, max_seq_length: int, compiled: tuple[str, ...]
-) -> Iterator[Row]:
-    """Yields our step beside that of transformers, compiled, at the masked positions alone."""
-    shape = make_shape(model, batch_size, max_seq_length)
-    contestants = [
-        one
-        for one in contestants_for(shape, ["mixed_bfloat16"], ["transformers"], compiled)
-        if one.name != "transformers"  # which scores all positions
-    ]
-    flops = training_flops(
-        shape.config, batch_size, max_seq_length, shape.predictions, sentence_head=False
-    )
-    peaks = measure_peaks(["bfloat16"])
-    about = f"{model}, B {batch_size}, S {max_seq_length}"
-    contest = hold_contest(contestants, Work(about, shape.tokens, flops), peaks, 3, 0.5, True)
-    found = {one["name"]: one for one in contest["contestants"]}
-    peer = found.get("transformers, masked positions", {})
-    for name, one in found.items():
-        what = f"{about}: {name}"
-        if "failed" in one:
-            yield Row(what, one["failed"], holds=not name.startswith(OURS))
-            continue
-        text = (
-            f"{shown(one['seconds'], '.1f', 1e3)} ms, {one['tokens_per_second']['median']:,.0f} "
-            f"tokens/s, {one['share_of_peak']['median']:.0%} of peak, {one['peak_mb']:,.0f} MB, "
-            f"first update after {one['start_seconds']:.0f} s"
-        )
-        if name != OURS or "rounds" not in peer:
-            yield Row(what, text)
-            continue
-        slower = one["seconds"]["median"] / peer["seconds"]["median"]
-        larger = one["peak_mb"] / peer["peak_mb"]
-        holds = slower <= 1.25 and larger <= 1.2 and one["start_seconds"] <= 60
-        text = f"{text}; {slower:.2f} times its time, {larger:.2f} times its memory"
-        yield Row(what, text, "1.25 times, 1.2 times, 60 s", holds)
 
 
 def _difference(what, found, expected, bound):

@@ -23,10 +23,7 @@ def test_a_run_resumes_and_is_fine_tuned(tmp_path):
 
 
 @pytest.mark.slow
-def test_contestants_are_compared_or_listed_as_missing():
-    ours, kernels, peer = check.contest_rows("2x64", 2, 32, ("auto", "kernels"))
-    assert "tokens/s" in ours.found and "MB" in kernels.found
-    assert peer.found.startswith("not installed") or "tokens/s" in peer.found
+def test_updates_are_timed():
     assert check.fast_row(("2x64", 2, 32), 1.0).holds
 
 

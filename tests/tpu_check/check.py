@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from data_pipeline.errors import InputError
-from tests.benchmarks.measure import in_new_process, reason_of
+from tests.benchmarks.measure import in_new_process
 from tests.tpu_check.program import Program, program_of
 from tests.tpu_check.trace import trace_program
 
@@ -119,7 +119,8 @@ def _trace(program, path):
     try:
         summary, proto = in_new_process(trace_program, program)
     except Exception as error:  # whatever TensorFlow raises
-        return {"faults": [f"TensorFlow cannot trace or translate the step: {reason_of(error)}"]}
+        reason = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+        return {"faults": [f"TensorFlow cannot trace or translate the step: {reason}"]}
     if proto is not None:
         path.with_suffix(".hlo").write_bytes(proto)
     return summary

@@ -1,6 +1,4 @@
-"""`benchmark learn`: the clock, what peers read and are scored on, and a small run of ours."""
-
-import math
+"""`learn`: the clock, what the peer reads and is scored on, and a small run of ours."""
 
 import numpy as np
 import pytest
@@ -10,9 +8,8 @@ from albert_keras.training.evaluate import evaluate
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MASKED_FEATURES, unmask
 from data_pipeline.records.record_files import RecordFiles
-from tests.benchmarks import learn
-from tests.benchmarks.learning.job import MARKS, Recorder
-from tests.benchmarks.learning.peer_data import (
+from tests.benchmarks.learn import learn, read_curve, time_to_loss
+from tests.benchmarks.peer_data import (
     HELD_OUT,
     IGNORED,
     TRAINING,
@@ -20,32 +17,14 @@ from tests.benchmarks.learning.peer_data import (
     masking_function,
     rows_of_batches,
 )
-from tests.benchmarks.learning.report import compare, time_to_loss
+from tests.benchmarks.recorder import MARKS, Point, Recorder
 
 
-def points(*pairs):
-    return [{"seconds": seconds, "loss": loss} for seconds, loss in pairs]
-
-
-def test_ours_is_compared_with_the_best_rate_of_the_peer():
-    curve = points((10, 8.0), (20, 6.0), (40, 5.0))
+def test_the_time_to_a_loss_is_linear_between_points():
+    curve = [Point(seconds, 1, loss, 0.5) for seconds, loss in ((10, 8.0), (20, 6.0), (40, 5.0))]
     assert [time_to_loss(curve, loss) for loss in (7.0, 5.25, 6.0)] == [15, 35, 20]
     assert time_to_loss(curve, 9.0) == 10  # an upper bound: there is no earlier point
     assert time_to_loss(curve, 4.9) is None
-    ours = {"label": "ours", "points": points((10, 7.0), (20, 5.0), (40, 4.0))}
-    peers = [
-        {"label": "1", "points": points((20, 8.0), (40, 7.0))},
-        {"label": "2", "points": points((20, 7.0), (40, 6.0))},
-        {"label": "3", "points": points((20, 9.0), (40, math.nan))},
-        {"label": "4", "failed": "not installed"},
-    ]
-    found = compare([ours, *peers], 40)
-    assert (found["best_peer"], found["loss"]) == ("2", 6.0)
-    assert found["times"] == {"ours": 15, "1": None, "2": 40, "3": None}
-    assert found["ratio"] == pytest.approx(40 / 15)
-    behind = {"label": "ours", "points": points((40, 6.5))}
-    assert compare([behind, *peers], 40)["ratio"] is None
-    assert compare([ours, peers[-1]], 40) is None
 
 
 class Clock:
@@ -53,7 +32,7 @@ class Clock:
 
     def __init__(self):
         self.seconds = 100.0
-        self.recorder = Recorder(30.0, self.score, 64, now=lambda: self.seconds)
+        self.recorder = Recorder(30.0, self.score, now=lambda: self.seconds)
         self.recorder.start()
 
     def score(self):
@@ -70,22 +49,9 @@ def test_points_are_at_the_marks_and_scoring_does_not_count():
     clock = Clock()
     clock.advance(*[0.75] * 40)
     assert clock.recorder.seconds() == 30
-    result = clock.recorder.end({"weights": 7})
-    found, seconds = result["points"], [0.75, 1.5, 2.25, 3, 5.25, 7.5, 10.5, 15, 20.25, 25.5, 30]
-    assert [point["seconds"] for point in found] == seconds and len(found) == len(MARKS)
-    assert found[1] == dict(seconds=1.5, updates=2, positions=128, loss=5.0, accuracy=0.25)
-    assert result["facts"] == {"weights": 7, "first_update_seconds": 0.75}
-
-
-def test_another_update_must_end_within_the_time():
-    clock = Clock()
-    for seconds, is_over in (
-        (20.0, False),  # the next one does not compile again
-        (4.0, False),  # the next one ends after 28 s
-        (4.0, True),
-    ):
-        clock.advance(seconds)
-        assert clock.recorder.is_over is is_over
+    found, seconds = clock.recorder.end(), [0.75, 1.5, 2.25, 3, 5.25, 7.5, 10.5, 15, 20.25, 25.5]
+    assert [point.seconds for point in found] == [*seconds, 30] and len(found) == len(MARKS)
+    assert found[1] == (1.5, 2, 5.0, 0.25) and clock.recorder.is_over
 
 
 def test_the_rate_rises_and_falls_by_the_time_after_the_first_update():
@@ -126,18 +92,17 @@ def test_each_epoch_of_a_peer_has_every_row_once_masked_by_the_rule_of_transform
 
 @pytest.mark.slow
 def test_ours_trains_for_the_time_and_is_scored_as_evaluate_scores_it(
-    tiny_records, held_out_records, tiny_training, tmp_path
+    tiny_records, held_out_records, tiny_training, tmp_path, capsys
 ):
     recipe, out = tmp_path / "tiny.yaml", tmp_path / "out"
     recipe.write_text(yaml.safe_dump(tiny_training.model_dump(mode="json", exclude_unset=True)))
-    settings = {"recipe": str(recipe), "peer_lr": (1e-3,)}
-    result = learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 6, **settings)
-    ours, peer = result["learners"]
-    final = evaluate(out / "run", held_out_records)
-    assert ours["points"][-1]["updates"] == final.step
-    assert ours["points"][-1]["loss"] == pytest.approx(final.masked_lm_loss, rel=1e-5)
-    assert peer.get("failed", "not installed").startswith("not installed")
-    assert (out / "curves.png").read_bytes().startswith(b"\x89PNG")
-    assert any("ours" in line for line in learn.learn_lines(result))
+    (tmp_path / "peer.csv").write_text("seconds,updates,loss,accuracy\n10,9,99.0,0.5\n")
+    settings = {"minutes": 1 / 6, "recipe": str(recipe), "beside": tmp_path / "peer.csv"}
+    learn("ours", tiny_records, held_out_records, out, **settings)
+    last, final = read_curve(out / "curve.csv")[-1], evaluate(out / "run", held_out_records)
+    assert last.updates == final.step
+    assert last.loss == pytest.approx(final.masked_lm_loss, rel=1e-5)
+    shown = capsys.readouterr().out
+    assert "The peer ends at 99.000 after 0.17 min. It is reached" in shown
     with pytest.raises(InputError, match="is not empty"):
-        learn.benchmark_learn(tiny_records, held_out_records, out, 1 / 6, **settings)
+        learn("ours", tiny_records, held_out_records, out, **settings)

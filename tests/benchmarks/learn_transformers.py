@@ -1,21 +1,22 @@
-"""The contestant transformers: `AlbertForMaskedLM` through `torch.compile`, and AdamW."""
+"""The peer of `learn`: `AlbertForMaskedLM` through `torch.compile`, and AdamW."""
 
 import numpy as np
 import torch
 
+from albert_keras.config import AlbertConfig
+from albert_keras.formats.hugging_face_config import to_values
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from tests.benchmarks.learning.job import Job, Recorder
-from tests.benchmarks.learning.peer_data import (
+from tests.benchmarks.peer_data import (
     HELD_OUT,
     TRAINING,
     arrays_of,
     masking_function,
     rows_of_batches,
 )
+from tests.benchmarks.recorder import Point, Recorder
 from tests.benchmarks.torch_albert import (
-    VERSIONS,
     autocast,
     inputs_of,
     masked_lm,
@@ -23,28 +24,47 @@ from tests.benchmarks.torch_albert import (
     to_tensors,
 )
 
+_WEIGHT_DECAY, _CLIP_NORM, _MASK_RATE = 0.01, 1.0, 0.15
 _SCORED_AT_ONCE = 64
+#: Our recipe has other values of these, which the ALBERT of transformers lacks.
+_SHAPE = {
+    "sharing": "all",
+    "num_hidden_groups": 1,
+    "inner_group_num": 1,
+    "hidden_act": "gelu",
+    "position_embedding": "absolute",
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+    "embedding_projection": "always",
+}
 
 
-def train(job: Job) -> dict:
+def train(
+    records: RecordFiles,
+    held_out: RecordFiles,
+    shape: AlbertConfig,
+    rate: float,
+    batch_size: int,
+    precision: str,
+    seconds: float,
+    seed: int,
+) -> list[Point]:
     """Trains from new random weights with the usual update of the library's Trainer.
 
-    Returns what `Recorder.end` returns.
+    Args:
+        shape: Width and depth; the peer shares one block and has absolute positions.
+        rate: Peak of the learning rate.
+        precision: "float32" or "mixed_bfloat16".
+        seconds: Training time, the first update included.
     """
-    settings, records = job.settings, RecordFiles(job.records)
-    arrays = arrays_of(records, TRAINING)
-    held_out = arrays_of(RecordFiles(job.eval_data), HELD_OUT)
+    arrays, scored = arrays_of(records, TRAINING), arrays_of(held_out, HELD_OUT)
     tokenizer = Tokenizer.load(records.folder / TOKENIZER_FOLDER)
-    mask = masking_function(tokenizer, settings["mask_rate"], job.seed)
-    rows = rows_of_batches(len(records), settings["batch_size"], job.seed)
-
-    model = masked_lm(settings["config"], job.threads, job.seed)
-    optimizer = torch.optim.AdamW(
-        _parameter_groups(model, settings["weight_decay"]), lr=job.rate, fused=True
-    )
+    mask = masking_function(tokenizer, _MASK_RATE, seed)
+    rows = rows_of_batches(len(records), batch_size, seed)
+    model = masked_lm(to_values(shape.replace(**_SHAPE), ("masked_lm",)), seed)
+    optimizer = torch.optim.AdamW(_parameter_groups(model), lr=rate, fused=True)
     loss_of = torch.compile(lambda batch: model(**inputs_of(batch), labels=batch["labels"]).loss)
-    positions = settings["batch_size"] * records.info.max_seq_length
-    recorder = Recorder(job.seconds, lambda: score(model, held_out, job.precision), positions)
+    recorder = Recorder(seconds, lambda: score(model, scored, precision))
     recorder.start()
     while not recorder.is_over:
         chosen = next(rows)
@@ -52,25 +72,27 @@ def train(job: Job) -> dict:
         batch["input_ids"], batch["labels"] = mask(batch["input_ids"])
         batch = to_tensors(batch)
         for group in optimizer.param_groups:
-            group["lr"] = job.rate * recorder.rate_factor()
-        with autocast(job.precision):
+            group["lr"] = rate * recorder.rate_factor()
+        with autocast(precision):
             loss = loss_of(batch)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), settings["clip_norm"])
+        torch.nn.utils.clip_grad_norm_(model.parameters(), _CLIP_NORM)
         optimizer.step()
         optimizer.zero_grad()
         if torch.cuda.is_available():
             torch.cuda.synchronize()
         recorder.add_updates()
-    weights = sum(weight.numel() for weight in model.parameters())
-    return recorder.end({"weights": weights, "versions": VERSIONS})
+    return recorder.end()
 
 
-def _parameter_groups(model, weight_decay):
+def _parameter_groups(model):
     """Excludes biases and LayerNorm from the weight decay, as the library's Trainer does."""
     kept = [value for value in model.parameters() if value.ndim > 1]
     rest = [value for value in model.parameters() if value.ndim <= 1]
-    return [{"params": kept, "weight_decay": weight_decay}, {"params": rest, "weight_decay": 0.0}]
+    return [
+        {"params": kept, "weight_decay": _WEIGHT_DECAY},
+        {"params": rest, "weight_decay": 0.0},
+    ]
 
 
 def score(model, held_out: dict[str, np.ndarray], precision: str) -> tuple[float, float]:

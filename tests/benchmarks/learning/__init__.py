@@ -1,1 +1,0 @@
-"""The contestants of `benchmark learn`, each trained by a process of its own for the same time."""
