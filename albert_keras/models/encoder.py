@@ -58,7 +58,8 @@ class ConfiguredModel(StoredOnce):
     layers: list[keras.layers.Layer]
     _sample_shape: tuple[int, ...] = (1, 4)  # of the ids of an example
 
-    def __init__(self, **kwargs: Any):
+    def __init__(self, is_part: bool = False, **kwargs: Any):
+        self.is_part = is_part
         for name in kwargs.keys() & _OTHER_WAYS.keys():
             problem = f"{type(self).__name__} has no argument `{name}`: {_OTHER_WAYS[name]}."
             raise TypeError(problem)

@@ -107,9 +107,10 @@ class AlbertForTask(ConfiguredModel, keras.Model):
             skips_padding=skips_padding,
             pooler=config.pooler == "always" or self._reads_pooler,
             name="bert",
+            is_part=True,
             **self._shared,
         )
-        self.encoder.is_part, self.encoder.trainable = True, not is_frozen
+        self.encoder.trainable = not is_frozen
         if self.encoder.pooler is not None and not self._reads_pooler:
             self.encoder.pooler.trainable = False  # no loss depends on it
         self.features: FrozenFeatures | None = None

@@ -83,9 +83,9 @@ class AlbertForPretraining(ConfiguredModel, ObjectiveModel):
             skips_padding=skips_padding,
             pooler=config.pooler == "always" or sentence_head,
             name="bert",
+            is_part=True,
             **shared,
         )
-        self.encoder.is_part = True
         self.masked_lm_head = MaskedLMHead(config, self.encoder.embeddings, **shared)
         self.sentence_order_head = SentenceOrderHead(config, **shared) if sentence_head else None
         self.built = True
