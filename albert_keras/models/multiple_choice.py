@@ -162,7 +162,7 @@ class AlbertForMultipleChoice(AlbertForTexts):
     ids_shape = (None, None, None)
     usual_length = 512
     usual_loss: Any = staticmethod(class_crossentropy)
-    usual_metrics = (accuracy,)
+    usual_metrics = [accuracy]
     _reads_pooler = True
     _sample_shape = (1, 2, 4)
 

@@ -17,11 +17,11 @@ from albert_keras.models.labels import answer_edges
 from albert_keras.models.preprocessor import Packed, TextPreprocessor
 from albert_keras.models.span_search import SpanSearch, Windows, answer_mask
 from albert_keras.models.task_heads import NUM_ENDS, NUM_STARTS, SpansHead, SpansOrNoneHead
+from albert_keras.models.text_classifiers import accuracy
 from albert_keras.models.text_model import (
     AlbertForTexts,
     Losses,
     Tensors,
-    are_likeliest,
     of_classes,
 )
 from albert_keras.models.windows import lay_out_windows
@@ -186,8 +186,6 @@ class AlbertForQuestionAnswering(AlbertForTexts):
     signature = "question_answering", {"question": "question", "context": "context"}
     has_pair_in_one = True
     usual_length = 384
-    #: "accuracy" is below, because both edges must be right.
-    usual_metrics = None
 
     def __init__(
         self,
@@ -201,10 +199,6 @@ class AlbertForQuestionAnswering(AlbertForTexts):
         self.can_be_none = can_be_none
         #: Names of the scores of an edge in `outputs_of`, before which there is its name.
         self._scores = "log_probs" if can_be_none else "logits"
-        # For Keras it is no part of the model: its variables are no weights.
-        object.__setattr__(self, "_accuracy", keras.metrics.Mean(name="accuracy"))
-        # Files of Keras 3 do not have it, and each epoch begins anew.
-        self._accuracy.load_own_variables = lambda store: None
         self.n_best, self.max_answer_length = n_best, max_answer_length
         if can_be_none:
             self.head = SpansOrNoneHead(config, self.head_dropout, **self._of_head)
@@ -317,15 +311,9 @@ class AlbertForQuestionAnswering(AlbertForTexts):
         return dict.fromkeys(self.usual_loss, 0.5)
 
     @property
-    def metrics(self) -> list[Any]:
-        return [*super().metrics, *([self._accuracy] if self.has_usual_metrics else [])]
-
-    def compute_metrics(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        names = [f"{edge}_{self._scores}" for edge in ("start", "end")]
-        if isinstance(y, Mapping) and {*names} <= y.keys() & y_pred.keys():
-            found = [are_likeliest(y[name], y_pred[name]) for name in names]
-            self._accuracy.update_state(found[0] * found[1])
-        return super().compute_metrics(x, y, y_pred, sample_weight)
+    def usual_metrics(self) -> dict[str, Any]:
+        """dict. How often the likeliest start, and the likeliest end, is right."""
+        return {f"{edge}_{self._scores}": [accuracy] for edge in ("start", "end")}
 
     def get_config(self) -> dict[str, Any]:
         usual = {"n_best": 20, "max_answer_length": 30}

@@ -135,7 +135,7 @@ class AlbertForClassification(LabelsModel):
     preprocessor_class = AlbertPreprocessor
     signature = "text_pair", {"first": "text", "second": "pair"}
     usual_loss: Any = staticmethod(class_crossentropy)
-    usual_metrics: Any = (accuracy,)
+    usual_metrics: Any = [accuracy]
 
     def __init__(
         self,
@@ -337,7 +337,7 @@ class AlbertForMultiLabel(AlbertForClassification):
     """
 
     usual_loss = staticmethod(keras.losses.binary_crossentropy)
-    usual_metrics = ("binary_accuracy",)
+    usual_metrics = ["binary_accuracy"]
 
     def predictions(self, outputs: Tensors) -> Any:
         logits = tf.cast(outputs["logits"], tf.float32)

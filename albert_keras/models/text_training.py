@@ -99,7 +99,8 @@ class TextTraining(PlannedTraining, BuiltModel):
                 self.config.hidden_size, self.feature_settings.freeze_encoder
             )
         if isinstance(metrics, str) and metrics == "auto":
-            metrics = [*(self.usual_metrics or ())] if self.has_usual_metrics else None
+            is_usual = self.has_usual_loss and not weighted_metrics
+            metrics = self.usual_metrics if is_usual else None
         optimizer = self._optimizer(optimizer, learning_rate, clips=True)
         with self.distribute_strategy.scope(), self._steps_on_features():
             if self.has_usual_loss and self.usual_loss_weights:
@@ -133,13 +134,6 @@ class TextTraining(PlannedTraining, BuiltModel):
         """bool. Whether the loss is that of the class."""
         loss = self._compiled_with.get("loss", "auto")
         return isinstance(loss, str) and loss == "auto"
-
-    @property
-    def has_usual_metrics(self) -> bool:
-        """bool. Whether the metrics are those of the class."""
-        metrics = self._compiled_with.get("metrics", "auto")
-        is_auto = isinstance(metrics, str) and metrics == "auto"
-        return is_auto and self.has_usual_loss and not self._compiled_with.get("weighted_metrics")
 
     def usual_lr(self, optimizer: str, batch_size: int) -> float:
         """Returns the default of the peak learning rate of an optimizer that is named."""

@@ -203,7 +203,7 @@ class AlbertForTokenClassification(LabelsModel):
     preprocessor_class = AlbertTokenClassificationPreprocessor
     signature = "tags", {"text": "text"}
     usual_loss = staticmethod(keras.losses.sparse_categorical_crossentropy)
-    usual_metrics = (accuracy,)
+    usual_metrics = [accuracy]
 
     def _outputs(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)
