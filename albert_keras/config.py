@@ -4,9 +4,8 @@ The keys are the same as in the reference's `albert_config.json`, so that either
 other's files; `sharing` and the fields after it are additions. TensorFlow is not needed here.
 """
 
-import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -62,8 +61,6 @@ SHAPE_KEYS = (
     "num_attention_heads",
     "intermediate_size",
 )
-#: How alike an unknown key and a missing one must be, from 0 to 1, to be taken for the same.
-_RESEMBLES = 0.8
 #: Blocks of the longest sequence: the table of random blocks has the square of this number.
 _MOST_BLOCKS = 2048
 
@@ -228,7 +225,7 @@ class AlbertConfig(Settings):
             The others: see docs/models.md.
         """
         if name not in _NAMED:
-            raise InputError(f"`{name}` is not a known model{size_hint(name)}")
+            raise InputError(f"`{name}` is not a known model{did_you_mean(name, _NAMED)}")
         if records is not None:
             from data_pipeline.records.record_files import RecordFiles  # loads NumPy
 
@@ -257,13 +254,12 @@ class AlbertConfig(Settings):
         which are those of this class, except `SHAPE_KEYS`.
 
         Raises:
-            InputError: If the file does not exist, lacks a key that defines the shape, has an
-                unknown key that resembles a missing one, or has an invalid value.
+            InputError: If the file does not exist, lacks a key that defines the shape, or has an
+                invalid value.
         """
         values = read_json(path)
-        others = values.pop("foreign_keys", None) or ()  # in a file of ours, which names them
-        ours = {name: value for name, value in values.items() if name not in others}
-        check_keys(ours, path, cls.model_fields)
+        values.pop("foreign_keys", None)  # of a file of ours, which names them
+        check_keys(values, path)
         known = {name: value for name, value in values.items() if name in cls.model_fields}
         foreign = {name: value for name, value in values.items() if name not in known}
         return cls(**known, foreign_keys=foreign)
@@ -349,22 +345,9 @@ class AlbertConfig(Settings):
 
 
 def check_keys(
-    values: dict[str, Any],
-    source: str | Path,
-    known: Iterable[str],
-    required: Iterable[str] = SHAPE_KEYS,
+    values: dict[str, Any], source: str | Path, required: Sequence[str] = SHAPE_KEYS
 ) -> None:
-    """Raises InputError if a file of a shape lacks a required key, or a key seems to be misspelt.
-
-    A key that would then have a default instead of its value is one that resembles a missing key.
-    """
-    missing = [name for name in known if name not in values]
-    for name in values.keys() - set(known):
-        if near := difflib.get_close_matches(name, missing, 1, _RESEMBLES):
-            raise InputError(
-                f"`{source}` has no `{near[0]}`, but `{name}`, which is unknown. Correct the name, "
-                f"or add `{near[0]}`."
-            )
+    """Raises InputError if a file of a shape lacks a required key."""
     if lacking := [name for name in required if name not in values]:
         raise InputError(
             f"`{source}` must have the keys that define the shape of a model. Missing: "
@@ -387,21 +370,6 @@ def check_same_shape(shapes: dict[str, AlbertConfig], what: str) -> None:
         if problems:
             listing = "\n  ".join(problems)
             raise InputError(f"The shapes given for the weights of {what} differ:\n  {listing}")
-
-
-def size_hint(name: str) -> str:
-    """Completes an error about a name that is no size, as `did_you_mean` does.
-
-    A name that goes on after a size, such as `bert-base-uncased`, is most likely one of a trained
-    model, which has weights and may have another shape.
-    """
-    hint = did_you_mean(name, _NAMED)
-    if name.startswith(tuple(f"{size}-" for size in _NAMED)):
-        hint += (
-            " A size is a shape with random weights; a trained model with a similar name may have "
-            "another shape, and `init_from` continues it."
-        )
-    return hint
 
 
 def _sizes(layers, hidden, heads, intermediate, embedding=128, dropout=0.0, **others):

@@ -87,4 +87,4 @@ def start_warm(teacher: OpenedModel, student: AlbertForPretraining) -> LoadRepor
             continue
         loaded[name] = math.prod(weight.shape)
     source = f"the teacher {teacher} (layers: {', '.join(map(str, layers))})"
-    return LoadReport(source, loaded=loaded, new=new, unused={})
+    return LoadReport(source, loaded=loaded, new=new, unused=())

@@ -4,7 +4,6 @@ No TensorFlow, so that a command reports a wrong path at once.
 """
 
 import dataclasses
-import difflib
 import functools
 import os
 import re
@@ -31,7 +30,6 @@ HUGGING_FACE_WEIGHTS = (
 )
 CONFIG = "config.json"
 OURS = "albert-keras"
-_CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
 #: What to do about a damaged version of an export.
 AFTER_DAMAGE = "Copy the version again from where it was exported, or export the model again."
 #: The same for the results of a fine-tuning, whose runs are kept.
@@ -121,12 +119,8 @@ class Place:
             version = version_of(path)
             return (version, path.parent) if (version / EXPORT_RECORD).is_file() else (path.parent,)
         folder = path if path.is_dir() else path.parent
-        if run := run_above(folder):
-            return (folder, run)
-        parent = folder.absolute().parent
-        shape = BERT_CONFIG if self.kind == "google-bert" else ALBERT_CONFIG
-        is_above = (parent / shape).is_file() and not (folder / shape).is_file()
-        return (folder, parent) if is_above else (folder,)
+        run = run_above(folder)
+        return (folder,) if run is None else (folder, run)
 
 
 def detect(
@@ -259,21 +253,16 @@ def read_conversion_record(path: Path) -> dict:
 def find_prefixes(path: str | Path) -> list[str]:
     """Finds the prefixes of checkpoints, sorted; empty if there is none.
 
-    `path` is a prefix, one of a checkpoint's files, or a folder of checkpoints. The index of a
-    record file is none.
+    `path` is a prefix, with or without `.index`, or a folder of checkpoints. The index of a record
+    file is none.
     """
     path = Path(path)
     if path.is_dir():
-        files = (file for file in path.glob("*.index") if not _is_index_of_records(file))
+        records = {file.with_suffix(".index") for file in path.glob("*.tfrecord")}
+        files = (file for file in path.glob("*.index") if file not in records)
         return sorted(str(file).removesuffix(".index") for file in files)
-    match = _CHECKPOINT_FILE.fullmatch(str(path))
-    prefixes = [str(path), *([match[1]] if match else [])]
-    return [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
-
-
-def _is_index_of_records(path: Path) -> bool:
-    """Returns whether a `.index` file belongs to a record file instead of a checkpoint."""
-    return path.with_suffix(".tfrecord").is_file()
+    prefix = str(path).removesuffix(".index")
+    return [prefix] if Path(f"{prefix}.index").is_file() else []
 
 
 def one_prefix(path: str | Path) -> Path:
@@ -290,13 +279,6 @@ def one_prefix(path: str | Path) -> Path:
             Mistake.NO_WEIGHTS,
         )
     return Path(prefixes[0])
-
-
-def find_beside(prefix: str | Path, name: str) -> Path | None:
-    """Finds a file in a checkpoint's folder or its parent."""
-    folder = Path(prefix).absolute().parent
-    paths = (folder / name, folder.parent / name)
-    return next((path for path in paths if path.is_file()), None)
 
 
 def run_above(folder: Path) -> Path | None:
@@ -340,17 +322,15 @@ def _prefix(path, format, kind="checkpoint"):
 
 def _detect_google(path):
     """Returns a checkpoint of google-research; of BERT if it has only the configuration of BERT."""
-    is_bert = any(
-        find_beside(prefix, BERT_CONFIG) and not find_beside(prefix, ALBERT_CONFIG)
-        for prefix in find_prefixes(path)[:1]
-    )
+    folder = path if path.is_dir() else path.parent
+    is_bert = (folder / BERT_CONFIG).is_file() and not (folder / ALBERT_CONFIG).is_file()
     return _prefix(path, "google-bert", "google-bert") if is_bert else _prefix(path, "google")
 
 
 def _detect_hugging_face(path):
     folder = encoder_folder(path)
     has_weights = any((folder / name).is_file() for name in HUGGING_FACE_WEIGHTS)
-    is_model = has_weights and _config_keys(folder) & {"model_type", "architectures"}
+    is_model = has_weights and "model_type" in _config_keys(folder)
     return Place("hugging-face", "hugging-face", path) if is_model else None
 
 
@@ -364,35 +344,17 @@ def _config_keys(folder):
 
 
 def _nothing_at(path, name, wanted):
-    if is_hub_name(name):
-        names = ", ".join(sorted(one.name for one in path.iterdir()))
-        return (
-            f"`{name}` contains no trained model that is read here. Downloaded were: {names}. "
-            "Weights that are pickles (pytorch_model.bin) are not: load them in transformers, and "
-            "save them with `save_pretrained`, which writes model.safetensors."
-        )
     if path.is_dir():
         names = sorted(one.name for one in path.iterdir())
         listing = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
-        problem = f"`{path}` contains no trained model. It contains: {listing or 'nothing'}."
-        if any(map(_is_index_of_records, path.glob("*.index"))):
-            problem = f"`{path}` has the records of a training, and no trained model."
-        if models := [one for one in sorted(path.iterdir()) if one.is_dir() and find(one)]:
-            choices = ", ".join(f"`{one}`" for one in models[:5])
-            return f"`{path}` must be the folder of one model. Give one of these: {choices}."
+        problem = f"`{name}` contains no trained model. It contains: {listing or 'nothing'}."
+        if is_hub_name(name):
+            problem += " Weights that are pickles (pytorch_model.bin) are not downloaded."
     elif path.exists():
         check_regular_file(path)
-        problem = f"`{path}` is not a trained model (unpack an archive first)."
+        problem = f"`{name}` is not a trained model (unpack an archive first)."
     else:
-        known = {one.name: one for one in path.parent.glob("*")}
-        near = difflib.get_close_matches(path.name, known, n=1)
-        hint = f" Did you mean `{known[near[0]]}`?" if near else ""
-        problem = f"There is no trained model at `{path}`: it does not exist.{hint}"
-    if any((path / name).is_file() for name in (CONFIG, *HUGGING_FACE_WEIGHTS)):
-        problem += (
-            " A folder of Hugging Face has config.json, which describes the shape of the model, "
-            "and model.safetensors: copy what is missing from the source of the weights."
-        )
+        problem = f"There is no trained model at `{name}`: it does not exist."
     return f"{problem} {wanted or ANY_MODEL}"
 
 

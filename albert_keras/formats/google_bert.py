@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from albert_keras.config import SHAPE_KEYS, AlbertConfig, check_keys
-from albert_keras.formats.detection import BERT_CONFIG, find_beside, one_prefix
+from albert_keras.formats.detection import BERT_CONFIG, one_prefix
 from albert_keras.formats.model_weights import BERT_DEFAULTS, check_expressible
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
@@ -27,12 +27,9 @@ TABLE = Naming("/kernel", "/bias", "/gamma", "/beta").block(
 )
 #: Keys of `bert_config.json`, with the defaults of their code.
 _DEFAULTS = BERT_DEFAULTS | {"type_vocab_size": 16, "hidden_act": "gelu"}
-#: Our key in their file, because "gelu" is two functions there. BERT was published (2018) with the
-#: erf form, and its first weights are trained with it; a later commit (bee6030) changed it to the
-#: tanh form for speed. Without the key it is the erf form, as in transformers.
-_FORM = "gelu_form"
-_GELU = {"erf": "gelu_erf", "tanh": "gelu"}
-_ACTIVATIONS = ("gelu_erf", "gelu", "relu", "tanh", "linear")
+#: "gelu" is the erf form there, with which BERT was published (2018) and its weights are trained; a
+#: later commit (bee6030) changed it to the tanh form for speed. In transformers it is the erf form.
+_ACTIVATIONS = ("gelu_erf", "relu", "tanh", "linear")
 
 
 def read(path):
@@ -44,7 +41,7 @@ def read(path):
         google-research/bert, `modeling.py`, `run_pretraining.py`.
     """
     prefix = one_prefix(path)
-    config = _read_config(find_beside(prefix, BERT_CONFIG))
+    config = _read_config(prefix.parent / BERT_CONFIG)
     stored = CheckpointTensors(str(prefix))
     theirs = {name: stored.read(name) for name in stored.shapes if not is_training_state(name)}
     shapes = encoder_shapes(config) | head_shapes(config, theirs)  # heads have our names there
@@ -69,14 +66,11 @@ def _rows(names, config):
 
 def _read_config(path):
     values = read_json(path)
-    check_keys(values, path, (*SHAPE_KEYS, *_DEFAULTS))
-    form = values.pop(_FORM, "erf")
-    if form not in _GELU:
-        raise InputError(f"`{_FORM}` in `{path}` must be one of {list(_GELU)}. Received: {form!r}.")
+    check_keys(values, path)
     known = {name: values.pop(name, default) for name, default in _DEFAULTS.items()}
     known |= {name: values.pop(name) for name in SHAPE_KEYS}
     if str(known["hidden_act"]).lower() == "gelu":
-        known["hidden_act"] = _GELU[form]
+        known["hidden_act"] = "gelu_erf"
     clash = sorted(values.keys() & AlbertConfig.model_fields.keys())
     if clash:
         raise InputError(f"`{path}` has keys that BERT does not have: {', '.join(clash)}.")
@@ -97,7 +91,6 @@ def _config_values(config) -> dict:
     }
     check_expressible("google-research/bert", config, allowed)
     values = {name: getattr(config, name) for name in (*SHAPE_KEYS, *_DEFAULTS)}
-    for form, activation in _GELU.items():
-        if config.hidden_act == activation:
-            values |= {"hidden_act": "gelu", _FORM: form}
+    if config.hidden_act == "gelu_erf":
+        values["hidden_act"] = "gelu"
     return values | config.foreign_keys

@@ -58,9 +58,8 @@ def read(path):
     folder = encoder_folder(Path(path))
     values = read_json(folder / CONFIG)
     family = family_of(values)
-    is_tied = values.get("tie_word_embeddings") is not False
     theirs = _with_current_names(_read_weights(folder), family, source)
-    theirs = _without_copies(theirs, family, is_tied, source)
+    theirs = _without_copies(theirs, family, source)
     theirs = _without_unknown_heads(theirs, family)
     heads = family.heads_in(theirs)
     class_name = class_of(family, heads, values) if heads in family.classes else ""
@@ -205,14 +204,13 @@ def _with_current_names(tensors: Tensors, family: Family, source: str) -> Tensor
     return named
 
 
-def _without_copies(tensors: Tensors, family: Family, is_tied: bool, source: str) -> Tensors:
+def _without_copies(tensors: Tensors, family: Family, source: str) -> Tensors:
     """Removes the copies of tensors that two layers share; either of the two may be stored.
 
     A copy that differs is an InputError, because our output layer uses the table of the word
-    embeddings; so is a missing one if the output layer is not tied to that table.
+    embeddings.
     """
     tensors = dict(tensors)
-    has_output = any(row.theirs in tensors for row in family.heads["masked_lm"])
     for copy, original in family.copies.items():
         if copy in tensors:
             array = tensors.pop(copy)
@@ -220,10 +218,6 @@ def _without_copies(tensors: Tensors, family: Family, is_tied: bool, source: str
                 raise InputError(
                     f"{copy} of `{source}` must equal {original}: our models share one tensor."
                 )
-        elif not is_tied and has_output and copy.endswith("weight"):
-            raise InputError(
-                f"{copy} of `{source}` is missing, although `tie_word_embeddings` is false."
-            )
     return tensors
 
 

@@ -39,15 +39,8 @@ _LABELS = ("id2label", "label2id", "num_labels")
 
 
 def family_of(values: dict) -> Family:
-    """Returns the kind of model, from `model_type` or, in old files without it, the class.
-
-    InputError if it is none of `FAMILIES`.
-    """
+    """Returns the kind of model, from `model_type`; InputError if it is none of `FAMILIES`."""
     name = values.get("model_type")
-    if name is None:
-        classes = values.get("architectures")
-        first = str(classes[0]) if isinstance(classes, list) and classes else ""
-        name = next((name for name in FAMILIES if first.lower().startswith(name)), first)
     if not isinstance(name, str) or name not in FAMILIES:
         known = ", ".join(FAMILIES)
         raise InputError(
@@ -102,7 +95,7 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
     or as `check_keys`.
     """
     name = family.name
-    check_keys(values, CONFIG, family.known_keys(), [*map(family.key_of, SHAPE_KEYS)])
+    check_keys(values, CONFIG, [*map(family.key_of, SHAPE_KEYS)])
     if _NORM not in family.keys.values():
         _check_value(values, _NORM, (1e-12,))
     for key, allowed in _ALLOWED.items():
@@ -158,8 +151,7 @@ def _positions(pad_id, rows):
 def read_labels(values: dict, num_classes: int) -> tuple[str, ...]:
     """Returns the names of the classes; empty where they are only numbered, as for a choice.
 
-    InputError if they are not numbered from 0 to the number of classes, or if `label2id` has some
-    of the names and is not the inverse. One with other names altogether is a default that was kept.
+    InputError if they are not numbered from 0 to the number of classes.
     """
     names = values.get("id2label") or {}
     numbers = [str(number) for number in range(len(names))]
@@ -170,12 +162,6 @@ def read_labels(values: dict, num_classes: int) -> tuple[str, ...]:
         if not isinstance(label, str | int) or not _NAME.fullmatch(str(label)):
             raise InputError(f"`id2label` must have names of classes. Received: {label!r}.")
     labels = tuple(map(str, labels))
-    ids = values.get("label2id")
-    inverse = {label: number for number, label in enumerate(labels)}
-    if isinstance(ids, dict) and ids.keys() & inverse.keys() and ids != inverse:
-        raise InputError(
-            f"`label2id` must be the inverse of `id2label`, {inverse!r}. Received: {ids!r}."
-        )
     if labels == _numbered(len(labels)) or (num_classes == 1 and len(labels) != 1):
         return ()
     if len(labels) != num_classes:

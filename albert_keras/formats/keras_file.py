@@ -1,6 +1,7 @@
 """Reads the `.keras` files of this package, without running anything that a file names."""
 
 import contextlib
+import functools
 import json
 import zipfile
 import zlib
@@ -12,7 +13,6 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.hdf5_file import open_hdf5
-from albert_keras.formats.loading import ArrayTensors
 from albert_keras.runs.model_record import ModelRecord
 from data_pipeline.errors import InputError
 from data_pipeline.limits import check_memory, check_regular_file, parse_json
@@ -66,11 +66,19 @@ class KerasFile:
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"The tokenizer of `{self.path}` is damaged: {error!r}.") from error
 
-    def tensors(self) -> ArrayTensors:
-        """Reads the weights of the model, float32 by the reference's names.
+    @property
+    def shapes(self) -> dict[str, list[int]]:
+        """Shapes of the weights, by the reference's names; InputError as `read`."""
+        return {name: list(array.shape) for name, array in self._arrays.items()}
 
-        Weights of layers that a subclass adds, which Keras stores in groups of theirs, are left
-        out. InputError if the HDF5 file is damaged or hostile, see `open_hdf5`.
+    def read(self, name: str) -> np.ndarray:
+        """Returns a weight, float32; InputError if the HDF5 file is damaged, see `open_hdf5`."""
+        return self._arrays[name]
+
+    @functools.cached_property
+    def _arrays(self):
+        """Weights by name, without those of layers that a subclass adds: Keras stores these in
+        groups of theirs.
         """
         arrays = {}
         with self._weights() as stored:
@@ -78,10 +86,10 @@ class KerasFile:
                 group, _, key = name.rpartition("/")
                 if group == _OWN_WEIGHTS:
                     arrays[key.replace(".", "/")] = array[()].astype(np.float32)
-        return ArrayTensors(arrays)
+        return arrays
 
     def load(self) -> keras.Model:
-        """Loads the model by Keras, not compiled; InputError as `tensors`."""
+        """Loads the model by Keras, not compiled; InputError as `read`."""
         try:
             with self._weights():  # Keras opens the HDF5 file in it without any check
                 pass

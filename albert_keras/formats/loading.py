@@ -13,28 +13,12 @@ import numpy as np
 
 from albert_keras.formats.tensor_table import Row, is_float, read_by_table
 from albert_keras.runs.tensors import is_moment, weight_names
+from albert_keras.shape import heads_of
 from data_pipeline.errors import InputError
 
 _ENCODER = "bert/"
 #: The part of the encoder that only some models with the same configuration may have.
 _POOLER = "bert/pooler/"
-
-#: What unused tensors belong to, by how their names start.
-_GROUPS = {
-    _POOLER: "pooler",
-    "cls/predictions/": "masked-LM head",
-    "cls/seq_relationship/": "sentence-order head",
-    "cls/squad/": "span head",
-    "start_logits/": "span head",
-    "end_logits/": "span head",
-    "answer_class/": "span head",
-    "output_": "task head",
-    "features/": "task head",
-    "global_step": "training state",
-    "training/": "training state",
-    "": "other tensors",
-}
-_MOMENTS = "optimizer moments"
 
 
 class ArrayTensors:
@@ -91,8 +75,7 @@ class LoadReport:
     source: str | None  # what was loaded; None if all weights are random
     loaded: dict[str, int]  # number of values of each loaded weight of the model
     new: dict[str, int]  # number of values of each weight that keeps its initial values
-    #: Tensors of the source that were not used, by what they belong to ("masked-LM head").
-    unused: dict[str, tuple[str, ...]]
+    unused: tuple[str, ...]  #: Heads of the source that were not used, see `HEADS` in `shape.py`.
 
     def lines(self):
         """Returns the report as text (list of str)."""
@@ -105,7 +88,7 @@ class LoadReport:
             + (f" and {_listing(head)}" if head else "")
         ]
         lines += [f"newly initialized: {_listing(self.new)}"] if self.new else []
-        return lines + ([f"not used: {', '.join(self.unused)}"] if self.unused else [])
+        return lines + ([f"heads not used: {', '.join(self.unused)}"] if self.unused else [])
 
 
 def load_encoder(
@@ -153,25 +136,17 @@ def load_encoder(
         source,
         loaded={name: values[name].size for name in chosen},
         new=_sizes({name: weight for name, weight in weights.items() if name not in chosen}),
-        unused=_grouped(name for name in sorted(tensors.shapes) if name not in chosen),
+        unused=heads_of([name for name in names if name not in chosen]),
     )
 
 
 def report_random(model):
     """Returns the LoadReport of a model into which nothing was loaded."""
-    return LoadReport(None, loaded={}, new=_sizes(weight_names(model)), unused={})
+    return LoadReport(None, loaded={}, new=_sizes(weight_names(model)), unused=())
 
 
 def _sizes(weights):
     return {name: weight.shape.num_elements() for name, weight in weights.items()}
-
-
-def _grouped(names):
-    groups = {group: [] for group in (*_GROUPS.values(), _MOMENTS)}
-    for name in names:
-        matches = (group for start, group in _GROUPS.items() if name.startswith(start))
-        groups[_MOMENTS if is_moment(name) else next(matches)].append(name)
-    return {group: tuple(members) for group, members in groups.items() if members}
 
 
 def _listing(weights):

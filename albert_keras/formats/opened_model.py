@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.extension import PER_PIECE, copied_positions, extend_rows
+from albert_keras.formats.keras_file import KerasFile
 from albert_keras.formats.loading import (
     ArrayTensors,
     LoadReport,
@@ -43,6 +43,7 @@ class OpenedModel:
         kind: str. One of `KINDS` in `detection.py`, or "random".
         step: int or None. Number of training steps, if it is known.
         albert_config: AlbertConfig. The shape of the model.
+        tensors: All tensors, with `shapes` and `read(name)`; None if they are random.
         place: Path or None. Where it was found: the run, also the best one of a fine-tuning; the
             version of an export; the prefix of a checkpoint; otherwise `path`.
         run: Run or None. The run, if it is one.
@@ -64,11 +65,10 @@ class OpenedModel:
     albert_config: AlbertConfig = None  # type: ignore[assignment]  # `open_weights` sets it
     step: int | None = None
     _tokenizer: Tokenizer | None = field(repr=False, default=None)
-    _open: Callable | None = field(repr=False, compare=False, default=None)
+    tensors: Any = field(repr=False, compare=False, default=None)
     place: Path | None = None
     run: Run | None = field(repr=False, compare=False, default=None)
     record: ModelRecord | None = field(repr=False, compare=False, default=None)
-    _keras_file: Any = field(repr=False, compare=False, default=None)
     task: dict[str, Any] | None = None
     labels: tuple[str, ...] = ()
     sequence_length: int | None = None
@@ -84,8 +84,8 @@ class OpenedModel:
         cls, albert_config: AlbertConfig, arrays: dict, source: object, **known: Any
     ) -> "OpenedModel":
         """Returns a model in memory of arrays by the reference's names; `known` are attributes."""
-        stored = ArrayTensors(arrays)
-        return cls(str(source), albert_config=albert_config, _open=lambda: stored, **known)
+        tensors = ArrayTensors(arrays)
+        return cls(str(source), albert_config=albert_config, tensors=tensors, **known)
 
     def __str__(self):
         return self.path if self.step is None else f"{self.path} step {self.step}"
@@ -109,33 +109,28 @@ class OpenedModel:
     @functools.cached_property
     def digest(self) -> str:
         """SHA-256 of the encoder's weights, see `encoder_digest`; or "random"."""
-        return "random" if self._open is None else encoder_digest(self._open())
+        return "random" if self.tensors is None else encoder_digest(self.tensors)
 
     @functools.cached_property
     def heads(self) -> tuple[str, ...]:
-        """The `HEADS` of `formats/model_weights.py` that the weights have."""
-        return () if self._open is None else heads_of(self._open().shapes)
+        """The `HEADS` of `shape.py` that the weights have."""
+        return () if self.tensors is None else heads_of(self.tensors.shapes)
 
     @property
     def encoder_names(self) -> list[str]:
         """list of str. The weights of the encoder that `load` assigns; none if they are random."""
-        return [] if self._open is None else encoder_names(self._open())
-
-    @property
-    def tensors(self):
-        """All tensors, with `shapes`, `types` and `read(name)`; None if they are random."""
-        return None if self._open is None else self._open()
+        return [] if self.tensors is None else encoder_names(self.tensors)
 
     @property
     def arrays(self) -> dict[str, np.ndarray]:
         """Reads all tensors but training state."""
-        stored = self._open()
-        return {name: stored.read(name) for name in stored.shapes if not is_training_state(name)}
+        names = (name for name in self.tensors.shapes if not is_training_state(name))
+        return {name: self.tensors.read(name) for name in names}
 
     def in_memory(self) -> "OpenedModel":
         """Reads all tensors but training state; InputError if they do not match the shape."""
         checked = read_reference_tensors(self.albert_config, self.arrays, self.path)
-        return dataclasses.replace(self, _open=functools.partial(ArrayTensors, checked))
+        return dataclasses.replace(self, tensors=ArrayTensors(checked))
 
     def describe(self) -> dict[str, Any]:
         """Returns the entries of `run.json` about the weights that a run was started from."""
@@ -147,9 +142,9 @@ class OpenedModel:
 
     def load(self, model, with_head=False, heads=()) -> LoadReport:
         """Assigns the encoder's weights to a model, all or none; see `load_encoder`."""
-        if self._open is None:
+        if self.tensors is None:
             return report_random(model)
-        return load_encoder(self._open(), model, str(self), with_head, heads)
+        return load_encoder(self.tensors, model, str(self), with_head, heads)
 
     def build(self, dtype: str | None = None, sequence_length: int | None = None) -> Any:
         """Builds the model that is stored here, of its class, with its head and preprocessor.
@@ -172,13 +167,13 @@ class OpenedModel:
                 f"`{self.path}` has weights alone, without the class and the settings of a model. "
                 "Give it to `from_preset` of a class, such as `AlbertForClassification`."
             )
-        if self._keras_file is not None:
-            return with_changes(self._keras_file.load(), dtype, sequence_length)
+        if isinstance(self.tensors, KerasFile):
+            return with_changes(self.tensors.load(), dtype, sequence_length)
         config = self.record.changed(dtype, sequence_length).config
         if self.record.preprocessor is not None:
             config["preprocessor"] = config["preprocessor"] | {"tokenizer": self.tokenizer}
         model = self.record.model_class.from_config(config)
-        assign_all(self._open(), weight_names(model), self.path)
+        assign_all(self.tensors, weight_names(model), self.path)
         return model
 
     def extended(self, tokenizer) -> "OpenedModel":
@@ -209,7 +204,7 @@ class OpenedModel:
 
         It includes the training of earlier weights that these weights were started from.
         """
-        if self._open is None:
+        if self.tensors is None:
             return 0
         longest = self.albert_config.max_position_embeddings
         return min(max(self.sequence_length or longest, self.origin_positions), longest)
@@ -226,7 +221,7 @@ class OpenedModel:
         shape = self.albert_config
         if positions is None:
             return self
-        is_too_short = self._open is not None and self.trained_positions < 3
+        is_too_short = self.tensors is not None and self.trained_positions < 3
         if positions < shape.max_position_embeddings or is_too_short:
             raise InputError(
                 "`max_position_embeddings` must be at least as large as in the weights of "
@@ -271,19 +266,12 @@ class OpenedModel:
         """Returns the same weights with changes: by name what makes the new array of the old one,
         or None to leave a tensor out. Training state, which is large, is left out in any case.
         """
-
-        @functools.cache
-        def open_it():
+        config, tensors = self.albert_config.replace(**shape), self.tensors
+        if tensors is not None:
             arrays = self.arrays
             for name in changes.keys() & arrays.keys():
-                array, change = arrays[name], changes[name]
-                if change is None:
-                    del arrays[name]
-                else:
+                change, array = changes[name], arrays.pop(name)
+                if change is not None:
                     arrays[name] = change(array)
-            return ArrayTensors(arrays)
-
-        changed = self.albert_config.replace(**shape)
-        return dataclasses.replace(
-            self, _open=self._open and open_it, albert_config=changed, record=None
-        )
+            tensors = ArrayTensors(arrays)
+        return dataclasses.replace(self, tensors=tensors, albert_config=config, record=None)

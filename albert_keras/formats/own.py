@@ -6,7 +6,6 @@ can start from it.
 """
 
 import dataclasses
-import functools
 import re
 from pathlib import Path
 
@@ -77,8 +76,7 @@ def _of_checkpoint(prefix, run=None):
         named = re.match(r"step-(\d{8,})", folder.name)
         saved = int(named[1]) if named else read_json(folder / DIGESTS).get("step")
         check_undamaged(folder, saved)
-    open_it = functools.partial(CheckpointTensors, str(prefix))
-    tensors = open_it()
+    tensors = CheckpointTensors(str(prefix))
     if not encoder_names(tensors):
         some = ", ".join(sorted(tensors.shapes)[:3]) or "nothing"
         raise InputError(
@@ -86,7 +84,7 @@ def _of_checkpoint(prefix, run=None):
             f"{some}."
         )
     step = int(tensors.read("global_step")) if "global_step" in tensors.shapes else None
-    known = {"kind": "checkpoint", "place": prefix, "step": step, "_open": open_it}
+    known = {"kind": "checkpoint", "place": prefix, "step": step, "tensors": tensors}
     if run is None and (above := run_above(folder)):
         run = Run.open(above)
     if run is None:
@@ -126,9 +124,8 @@ def _of_keras_file(path, kind, place, version):
         kind=kind,
         albert_config=file.albert_config,
         step=record.get("step"),
-        _open=functools.cache(file.tensors),
+        tensors=file,
         record=file.record,
-        _keras_file=file,
         place=place,
         task=_object(task.get("config")) or None,
         # An export may serve shorter texts than it was trained on.

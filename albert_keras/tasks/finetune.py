@@ -120,7 +120,7 @@ def finetune(
         if has_random and data.task.kind != "similarity":
             logger.info("Training the same model from random weights (`random_baseline`).")
             untrained = dataclasses.replace(
-                initial_weights, path="random", kind="random", step=None, _open=None
+                initial_weights, path="random", kind="random", step=None, tensors=None
             )
             trained.append(train(untrained, "random", all_seeds[0]))
             baselines[RANDOM] = trained[-1].answers

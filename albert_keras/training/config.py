@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from pydantic import field_validator
 
-from albert_keras.config import AlbertConfig, size_hint
+from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.training.loop_config import LoopConfig, RunConfig
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Problem, Settings, SettingsError, option, setting
+from data_pipeline.settings import Problem, Settings, SettingsError, did_you_mean, option, setting
 
 
 class TrainingConfig(LoopConfig):
@@ -108,7 +108,7 @@ class PretrainingConfig(RunConfig):
     def _is_a_model(cls, model):
         size, names = model.get("size", _SIZE), AlbertConfig.names()
         if size not in names:
-            message = f"is unknown. Received: {size!r}{size_hint(str(size))}"
+            message = f"is unknown. Received: {size!r}{did_you_mean(str(size), names)}"
             problems = [Problem(("size",), message)]
             try:  # the other keys, so that all problems are reported together
                 _albert_config(model | {"size": _SIZE})

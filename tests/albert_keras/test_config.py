@@ -73,12 +73,6 @@ def test_a_reference_file_must_have_the_shape_and_its_names(tmp_path):
         path.write_text(json.dumps({key: value for key, value in shape.items() if key != name}))
         with pytest.raises(InputError, match=f"define the shape of a model. Missing: {name}. Rec"):
             AlbertConfig.from_reference_json(path)
-    for name in (*shape, "hidden_act", "type_vocab_size", "layer_norm_epsilon", "embedding_size"):
-        renamed = shape | {name: 1}
-        renamed[name[:-1] + chr(ord(name[-1]) ^ 1)] = renamed.pop(name)
-        path.write_text(json.dumps(renamed))
-        with pytest.raises(InputError, match=f"has no `{name}`, but `{name[:-1]}.`, which is unkn"):
-            AlbertConfig.from_reference_json(path)
     kept = AlbertConfig(**shape, foreign_keys={"position_embedding_type": "absolute"})
     kept.save(path)  # a key of transformers, as a converted model has it
     assert AlbertConfig.from_reference_json(path) == kept

@@ -91,7 +91,7 @@ def keras(folder):
     from albert_keras.formats.keras_file import KerasFile
 
     path = unpack(folder, "saved_models/old/model-1.keras")
-    return Example((path,), lambda: KerasFile(path).tensors())
+    return Example((path,), lambda: KerasFile(path).shapes)
 
 
 def hugging_face(folder):

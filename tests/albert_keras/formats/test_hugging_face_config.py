@@ -52,16 +52,12 @@ def test_missing_keys_mean_what_they_mean_to_transformers():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_shape_is_required_and_a_misspelt_key_is_no_default(family):
+def test_a_shape_is_required(family):
     values = sizes_of(family)
     for name in values:
         rest = {key: value for key, value in values.items() if key != name}
         with pytest.raises(InputError, match=f"define the shape of a model. Missing: {name}. Rec"):
             to_albert_config(FAMILIES[family], rest)
-    for name in ("max_position_embeddings", "initializer_range"):
-        renamed = values | {name[:-1] + chr(ord(name[-1]) ^ 2): 40}
-        with pytest.raises(InputError, match=f"has no `{name}`, but `{name[:-1]}"):
-            to_albert_config(FAMILIES[family], renamed)
 
 
 @pytest.mark.parametrize(
@@ -84,10 +80,8 @@ def test_a_value_that_cannot_be_expressed_is_named(family, key, value):
 
 
 def test_another_kind_of_model_is_named():
-    for values in ({"model_type": "xlm-roberta"}, {"architectures": ["GPT2Model"]}):
-        name = values.get("model_type", "GPT2Model")
-        with pytest.raises(InputError, match=f"albert, bert, roberta, distilbert.*'{name}'"):
-            family_of(values)
+    with pytest.raises(InputError, match="albert, bert, roberta, distilbert.*'xlm-roberta'"):
+        family_of({"model_type": "xlm-roberta"})
 
 
 def test_what_means_nothing_to_us_is_kept():
@@ -144,13 +138,3 @@ def test_labels_are_names_and_not_numbers():
     for wrong in ({"1": "yes"}, ["no", "yes"], {"0": "yes"}, *odd):
         with pytest.raises(InputError, match="`id2label`"):
             read_labels({"id2label": wrong}, 2)
-
-
-@pytest.mark.parametrize("ids", [{"a": 1, "b": 0, "c": 2}, {"a": 1, "b": 2, "c": 0}, {"a": 0}])
-def test_two_statements_about_labels_must_agree(ids):
-    names = {"id2label": {"0": "a", "1": "b", "2": "c"}}
-    with pytest.raises(InputError, match="`label2id` must be the inverse of `id2label`"):
-        read_labels(names | {"label2id": ids}, 3)
-    kept = {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}  # of before the labels were named
-    for agreed in ({"a": 0, "b": 1, "c": 2}, kept):
-        assert read_labels(names | {"label2id": agreed}, 3) == ("a", "b", "c")

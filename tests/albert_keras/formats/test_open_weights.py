@@ -68,7 +68,6 @@ def other_tokenizer(tiny_tokenizer):
         ("checkpoints/step-00000012", "checkpoint"),
         ("checkpoints/step-00000012/model.ckpt", "checkpoint"),
         ("checkpoints/step-00000012/model.ckpt.index", "checkpoint"),
-        ("checkpoints/step-00000012/model.ckpt.data-00000-of-00001", "checkpoint"),
     ],
 )
 def test_a_run_and_its_checkpoints(tiny_run, below, kind, model, pretrained, config):
@@ -80,9 +79,8 @@ def test_a_run_and_its_checkpoints(tiny_run, below, kind, model, pretrained, con
         f"loaded from {tiny_run / below} step 12: {len(report.loaded)} encoder weights "
         f"({numbers:,} values)",
         "newly initialized: output_weights, output_bias (99 values)",
-        "not used: masked-LM head, sentence-order head, training state, optimizer moments",
+        "heads not used: masked_lm, sentence_order",
     ]
-    assert set(report.unused["sentence-order head"]) >= {"cls/seq_relationship/output_bias"}
 
 
 def test_an_export_a_version_and_a_keras_file(exported, model, pretrained, config):
@@ -226,13 +224,6 @@ def test_a_foreign_model_is_converted_while_loading(hugging_face, tiny_tokenizer
         _ = open_weights(hugging_face).tokenizer
     found = open_weights(hugging_face, tokenizer=tiny_tokenizer)
     assert found.kind == "hugging-face" and found.albert_config.hidden_size == 8
-
-
-@pytest.mark.parametrize("kept", ["model.safetensors", "config.json"])
-def test_a_missing_file_of_a_foreign_model_is_named(hugging_face, tmp_path, kept):
-    shutil.copy(hugging_face / kept, tmp_path)
-    with pytest.raises(InputError, match="has config.json, which .*, and model.safetensors: copy"):
-        open_weights(tmp_path)
 
 
 def test_commands_that_take_no_foreign_model_name_the_conversion(hugging_face, capsys):

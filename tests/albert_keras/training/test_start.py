@@ -63,7 +63,7 @@ def test_all_weights_are_loaded_the_heads_too_and_the_run_says_so(
     assert (data["origin"], data["origin_digest"]) == (f"{tiny_run} step 12", origin.digest)
     told = told_of(run)
     assert told[0].startswith(f"loaded from {tiny_run} step 12: ") and "cls/predictions" in told[0]
-    assert told[1] == "not used: training state, optimizer moments"
+    assert len(told) == 1
     # It goes on only from the same beginning.
     with pytest.raises(
         InputError, match=r"data\.origin_digest: was '.*, is now '.* \(`allow_changes="
