@@ -9,7 +9,6 @@ from albert_keras.cli.arguments import check_records, read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import (
     AlbertConfigFile,
-    AllowChanges,
     Assignments,
     ConfigFile,
     TokenizerOfWeights,
@@ -33,7 +32,6 @@ def distill(
     albert_config: AlbertConfigFile = None,
     tokenizer: TokenizerOfWeights = None,
     eval_data: Path | None = None,
-    allow_changes: AllowChanges = None,
     config: ConfigFile = None,
     assignments: Assignments = None,
 ):
@@ -66,7 +64,6 @@ def distill(
         out,
         settings,
         eval_data,
-        allow_changes or (),
         teacher_step=teacher_step,
         albert_config=albert_config,
         tokenizer=tokenizer,

@@ -9,7 +9,6 @@ from albert_keras.cli.arguments import check_task_files, read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import (
     AlbertConfigFile,
-    AllowChanges,
     Assignments,
     ConfigFile,
     FromStep,
@@ -38,7 +37,6 @@ def finetune(
     from_step: FromStep = None,
     albert_config: AlbertConfigFile = None,
     tokenizer: TokenizerOfWeights = None,
-    allow_changes: AllowChanges = None,
     config: ConfigFile = None,
     assignments: Assignments = None,
 ):
@@ -83,7 +81,6 @@ def finetune(
         out,
         settings,
         numbers,
-        allow_changes=allow_changes or (),
         random_baseline=random_baseline,
         **weights,
     )

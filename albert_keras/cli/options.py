@@ -38,15 +38,6 @@ Assignments = Annotated[
     list[str] | None,
     Option("--set", metavar="KEY=VALUE", help="Setting by its dotted key; may be repeated."),
 ]
-AllowChanges = Annotated[
-    list[str] | None,
-    Option(
-        "--allow-change",
-        metavar="KEY",
-        help="Resume even though this setting or dataset differs from the original run; may be "
-        "repeated.",
-    ),
-]
 Step = Annotated[
     str | None,
     Option(

@@ -10,7 +10,6 @@ from albert_keras.cli.arguments import check_records, read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import (
     AlbertConfigFile,
-    AllowChanges,
     Assignments,
     ConfigFile,
     FromStep,
@@ -39,7 +38,6 @@ def pretrain(
     albert_config: AlbertConfigFile = None,
     tokenizer: TokenizerOfWeights = None,
     eval_data: Path | None = None,
-    allow_changes: AllowChanges = None,
     dry_run: bool = False,
     config: ConfigFile = None,
     assignments: Assignments = None,
@@ -81,7 +79,7 @@ def pretrain(
         return Output(trial, trial.lines())
     from albert_keras.training.pretrain import pretrain as train
 
-    result = train(data, out, settings, eval_data, allow_changes or (), initial=initial)
+    result = train(data, out, settings, eval_data, initial=initial)
     return Output(result, lines_of(result))
 
 

@@ -1,6 +1,6 @@
 """Distillation: a pre-training run in which a teacher takes part."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ def distill(
     out: str | Path,
     config: DistillationConfig | None = None,
     eval_data: str | Path | None = None,
-    allow_changes: Iterable[str] = (),
     max_steps: int | None = None,
     teacher_step: int | str | None = None,
     albert_config: AlbertConfig | str | Path | None = None,
@@ -37,7 +36,7 @@ def distill(
     Args:
         teacher: str or Path. A pre-trained model, as `path` of `open_weights`, with the vocabulary
             of the records. The student counts as trained on the teacher's training records, too.
-        data, out, eval_data, allow_changes, max_steps, callbacks: As in `pretrain`.
+        data, out, eval_data, max_steps, callbacks: As in `pretrain`.
         config: DistillationConfig. None takes the defaults.
         teacher_step, albert_config, tokenizer: As `step`, `albert_config` and `tokenizer` of
             `open_weights`.
@@ -69,7 +68,6 @@ def distill(
         out,
         config,
         eval_data,
-        allow_changes,
         max_steps,
         callbacks=callbacks,
         start=teaching,

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,12 +112,6 @@ def _problems(summary: RunSummary, run: RunContent) -> Iterator[str]:
     scored = [scores for _, scores in first.evaluations if "num_predictions" in scores]
     if scored and not (verdict := context_verdict(scored[-1]))[0]:
         yield f"The model is {verdict[1]}."
-    for entry in first.record.get("changes") or ():
-        changes = ", ".join(
-            f"{key} from {json.dumps(old)} to {json.dumps(new)}"
-            for key, (old, new) in entry["changes"].items()
-        )
-        yield f"Settings were changed at step {entry['at_step']:,}: {changes}."
     yield from cautions(run.result) if run.result else ()
 
 

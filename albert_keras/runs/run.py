@@ -1,6 +1,6 @@
 """The folder of a run: its settings and its results.
 
-run.json            configuration, data, versions, and what was changed since
+run.json            configuration, data and versions
 albert_config.json  shape of the model
 model.json          class and settings of the model, see `model_record.py`
 tokenizer/          copy of the data's tokenizer
@@ -15,9 +15,7 @@ import errno
 import functools
 import json
 import logging
-import shutil
-from collections.abc import Callable, Iterable
-from datetime import datetime, timezone
+from collections.abc import Callable
 from pathlib import Path
 
 import keras
@@ -27,12 +25,10 @@ from albert_keras.report import shortened
 from albert_keras.runs.checkpoints import CheckpointFolder, read_state
 from albert_keras.runs.model_record import ModelRecord, record_of
 from albert_keras.runs.run_record import (
-    check_overrides,
     check_tokenizer,
     command_of,
     describe_program,
     find_changes,
-    find_refused,
     read_record,
 )
 from data_pipeline.errors import InputError, Mistake
@@ -56,8 +52,6 @@ class Run:
     def __init__(self, path: Path, record: dict):
         self.path = path
         self.record = record  # content of `run.json`
-        #: Keys that changed in this call because they were allowed to.
-        self.overridden = ()
         self._write: Callable[[], None] | None = None  # see `write`
         self._checkpoints = CheckpointFolder(path / "checkpoints")
 
@@ -100,25 +94,20 @@ class Run:
         config: Settings,  # PretrainingConfig or FinetuneConfig
         albert_config: AlbertConfig,
         source,
-        allow_changes: Iterable[str] = (),
         lock: FolderLock | None = None,
     ) -> "Run":
         """Returns the run that a command creates or resumes, of which `write` saves the changes.
 
         Args:
             source: RecordSource, or another class with its methods.
-            allow_changes: Keys of `run.json` that may differ from the original run, such as
-                "config.training.seed"; "data" stands for all below it. Changes are recorded in
-                `changes` of `run.json`.
             lock: FolderLock of the folder, which is taken before anything is changed; None if the
                 caller has locked it.
 
         Raises:
             InputError: If the folder contains a different run or other files, or another process
-                trains there; if an allowed key is unknown; and as `open`.
+                trains there; and as `open`.
         """
         path = Path(path)
-        allowed = (allow_changes,) if isinstance(allow_changes, str) else tuple(allow_changes)
         record = {
             "kind": source.kind,
             "config": config.model_dump(mode="json"),
@@ -132,11 +121,10 @@ class Run:
             if lock is not None:
                 lock.take()
             run = cls.open(path)
-            old = run.record
-            run._update_record(record, allowed)
-            run._write = functools.partial(run._rewrite, old, source)
+            run._check_same(record)
+            run._write = functools.partial(run._rewrite, run.record, source)
+            run.record = record
             return run
-        check_overrides(allowed, record)
         check_output_folder(path)
         run = cls(path, record)
         run._write = functools.partial(run._create, source, lock)
@@ -169,11 +157,6 @@ class Run:
 
     def _rewrite(self, old, source):
         if self.record | {"command": None} != old | {"command": None}:
-            # Removed files are written again from the record, which they would contradict.
-            if any(key.startswith("albert_config.") for key in self.overridden):
-                (self.path / _SHAPE).unlink(missing_ok=True)
-            if "tokenizer_digest" in self.overridden:
-                shutil.rmtree(self.path / TOKENIZER_FOLDER, ignore_errors=True)
             self._write_record(self.path)
         self._write_missing(self.path, source)
 
@@ -218,39 +201,25 @@ class Run:
         """Tokenizer of the run's data."""
         return Tokenizer.load(self.path / TOKENIZER_FOLDER)
 
-    def _update_record(self, record, allowed):
-        """Takes over the record of a new call, unless a change needs permission and has none."""
+    def _check_same(self, record):
+        """Raises InputError if a new call would make it a different run."""
         if self.kind != record["kind"]:
             raise InputError(
                 f"`{self.path}` contains a {self.kind} run, not a {record['kind']} run. Choose "
                 "another `out`."
             )
-        check_overrides(allowed, self.record, record)
         changes = find_changes(self.record, record)
-        self.overridden = tuple(find_refused(changes))
-        refused = find_refused(changes, allowed)
-        if refused:
+        if changes:
             listing = "\n  ".join(
-                f"{key}: was {shortened(repr(old), 60)}, is now {shortened(repr(new), 60)} "
-                f"(`allow_changes={key}`)"
-                for key, (old, new) in refused.items()
+                f"{key}: was {shortened(repr(old), 60)}, is now {shortened(repr(new), 60)}"
+                for key, (old, new) in changes.items()
             )
             raise InputError(
                 f"`{self.path}` was started with other settings or data:\n  {listing}\n"
-                "To resume it, give the original settings, or allow each change as shown above. To "
-                "start a new run, choose another `out`.",
+                "To resume it, give the original settings. To start a new run, choose another "
+                "`out`.",
                 Mistake.OTHER_SETTINGS,
             )
-        history = self.record.get("changes", [])
-        if changes:
-            steps = self.checkpoints.steps()
-            entry = {
-                "at_step": steps[-1] if steps else 0,
-                "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-                "changes": {key: list(values) for key, values in changes.items()},
-            }
-            history = [*history, entry]
-        self.record = self.record | record | ({"changes": history} if history else {})
 
     def _write_record(self, folder):
         write_json(folder / _RECORD, with_digest(self.record))

@@ -3,19 +3,16 @@
 Keys are dotted here, as in `config.training.seed`.
 """
 
-import difflib
 import fnmatch
 import platform
 import subprocess
 import sys
-from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
 from data_pipeline.errors import InputError
 from data_pipeline.limits import reading_json
 from data_pipeline.records.record_files import RecordFiles
-from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _PACKAGES = ("albert-keras", "tensorflow", "keras", "tensorflow-text", "numpy")
@@ -70,10 +67,6 @@ _FREE = tuple(
     "config.task.dev",
     "config.stages.*.data",
 )
-#: Parts of a record that `--allow-change` may name.
-_PARTS = ("config", "albert_config", "data", "tokenizer_digest")
-#: Parts that differ between calls although no setting was changed.
-_NOT_HISTORY = ("command", "changes")
 
 
 def describe_program() -> dict:
@@ -160,42 +153,18 @@ def check_tokenizer(folder: Path, digest: str | None, source: str, repair: str):
 
 
 def find_changes(old: dict, new: dict) -> dict[str, tuple]:
-    """Compares two records: dotted key -> (old value, new value); None is one that is missing."""
+    """Returns what would make it a different run: dotted key -> (old value, new value).
+
+    A value is None if it is missing.
+    """
     before, now = flat_values(old), flat_values(new)
     return {
         key: (before.get(key), now.get(key))
         for key in sorted(before.keys() | now.keys())
-        if before.get(key) != now.get(key) and not _is_below(key, _NOT_HISTORY)
+        if before.get(key) != now.get(key)
+        and _is_below(key, _COMPARED)
+        and not _is_below(key, _FREE)
     }
-
-
-def find_refused(changes: dict, allowed=()) -> dict:
-    """Returns the changes that would make it a different run, except allowed keys."""
-    return {
-        key: values
-        for key, values in changes.items()
-        if _is_below(key, _COMPARED) and not _is_below(key, (*_FREE, *allowed))
-    }
-
-
-def check_overrides(keys: Iterable[str], *records: dict):
-    """Raises InputError if a dotted key of `--allow-change` is in none of the records."""
-    parts = ({part: record.get(part) for part in _PARTS} for record in records)
-    leaves = {key for tree in parts for key in flat_values(tree)}
-    sections = {
-        ".".join(words[:end])
-        for words in (key.split(".") for key in leaves)
-        for end in range(1, len(words))
-    }
-    known = sorted(leaves | sections)
-    for key in keys:
-        if key not in known:
-            near = [name for name in known if name.endswith(f".{key}")]
-            near = near or difflib.get_close_matches(key, known, n=1)
-            raise InputError(
-                f"`allow_changes={key}` must name a setting of the run"
-                f"{did_you_mean(key, near or sections)}"
-            )
 
 
 def _is_below(key, sections):

@@ -3,7 +3,7 @@
 import dataclasses
 import logging
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,6 @@ def finetune(
     from_step: int | str | None = None,
     albert_config: AlbertConfig | str | Path | None = None,
     tokenizer: Any = None,
-    allow_changes: Iterable[str] = (),
     **flags: Any,
 ) -> FinetuneResult:
     """Fine-tunes a pre-trained model on a task and scores it on development examples.
@@ -64,7 +63,6 @@ def finetune(
             first seed, to measure what the pre-training is worth, which takes as long again. Not
             for similarity, where the encoder before the training is always scored.
         from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
-        allow_changes: iterable of str. See `Run.prepare`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`. Besides files,
             `train` and `dev` may be examples in memory: (inputs, labels) as `fit` of a model takes
             them, a tf.data.Dataset of both, or a DataFrame with columns `text`, `pair`, `label`.
@@ -112,7 +110,7 @@ def finetune(
             logger.info("%s: %s %.3f on %s", name, data.task.metric, score, split)
 
         def train(weights, name, seed):
-            return train_seed(strategy, data, weights, out / name, seed, allow_changes)
+            return train_seed(strategy, data, weights, out / name, seed)
 
         outcomes = [train(initial_weights, f"seed-{seed}", seed) for seed in all_seeds]
         trained = list(outcomes)

@@ -2,7 +2,6 @@
 
 import logging
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -48,14 +47,12 @@ def train_seed(
     initial_weights: OpenedModel,
     out: Path,
     seed: int,
-    allow_changes: Iterable[str] = (),
 ) -> SeedOutcome:
     """Trains with one seed, or resumes the training, and evaluates its best weights.
 
     Args:
         out: Folder of the run.
         seed: Determines head, order of the examples and dropout.
-        allow_changes: See `Run.prepare`.
 
     Raises:
         InputError, TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
@@ -78,9 +75,7 @@ def train_seed(
         model = trainer.model
         # Loading comes first: weights that do not fit must leave no folder.
         loaded = initial_weights.load(model, with_head=_is_same_task(initial_weights, task))
-        context = create_or_resume(
-            strategy, out, config, data.albert_config, source, trainer, allow_changes
-        )
+        context = create_or_resume(strategy, out, config, data.albert_config, source, trainer)
         run, first_step = context.run, context.first_step
         if first_step == 0:
             report_loaded(context, loaded.lines())

@@ -58,7 +58,7 @@ class RunContext:
 
 
 def create_or_resume(
-    strategy, out, config, albert_config, source, training_step, allow_changes=(), lock=None
+    strategy, out, config, albert_config, source, training_step, lock=None
 ) -> RunContext:
     """Creates the folder of a run, or opens it and restores its newest valid checkpoint.
 
@@ -73,13 +73,7 @@ def create_or_resume(
     training_step.check_compiled_part()
 
     def prepare():
-        run = Run.prepare(out, config, albert_config, source, allow_changes, lock)
-        step = run.checkpoints.newest_valid() if run.overridden else None
-        if step is not None and FINISHED_AT in run.checkpoints.state(step):
-            raise InputError(
-                f"`{run.path}` cannot continue with other settings: it is finished, without an "
-                "optimizer state. Start another run from its weights."
-            )
+        run = Run.prepare(out, config, albert_config, source, lock)
         if not run.checkpoints.steps():
             run.write()  # the other workers open it
         return run
@@ -95,10 +89,9 @@ def create_or_resume(
         first_step = state.get(FINISHED_AT, first_step)
         training_step.optimizer.iterations.assign(first_step)
         training_step.keep_means()
-        changes = f"; changed: {', '.join(run.overridden)}" if run.overridden else ""
-        logger.info("resuming `%s` at step %d%s", run.path, first_step, changes)
+        logger.info("resuming `%s` at step %d", run.path, first_step)
     run.write()
-    if is_chief(strategy) and (run.overridden or not (run.path / MODEL).is_file()):
+    if is_chief(strategy) and not (run.path / MODEL).is_file():
         run.save_model(training_step.stored_model())
     progress = Progress(first_step, config.training.steps)
     return RunContext(strategy, run, config.training, source, training_step, progress, state)

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,7 +53,6 @@ def pretrain(
     out: str | Path,
     config: PretrainingConfig | None = None,
     eval_data: str | Path | RecordFiles | None = None,
-    allow_changes: Iterable[str] = (),
     max_steps: int | None = None,
     initial: OpenedModel | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
@@ -76,8 +75,6 @@ def pretrain(
             `evaluate_every` steps; the checkpoint with the lowest loss on them is kept. Records
             that are trained on, too, are counted and reported; if all of them are, an InputError is
             raised.
-        allow_changes: iterable of str. Keys of `run.json` that may differ from the original run,
-            see `Run.prepare`.
         max_steps: int or None. Largest number of steps of this call; the next one resumes.
         initial: OpenedModel or None. Trained weights to start from, heads included, with the
             shape of the model, as `open_weights` returns them. None means random weights.
@@ -128,9 +125,7 @@ def pretrain(
         if config.stages:
             staged = Stages(stages, config, albert_config, start.trained_positions)
         with strategy.scope():
-            context = _begin(
-                start, strategy, out, config, albert_config, records, stages, allow_changes, lock
-            )
+            context = _begin(start, strategy, out, config, albert_config, records, stages, lock)
             scores = None
             if held_out is not None and overlap is not None:
                 every = config.training.evaluate_every
@@ -152,7 +147,7 @@ def pretrain(
     )
 
 
-def _begin(start, strategy, out, config, albert_config, records, stages, allow_changes, lock):
+def _begin(start, strategy, out, config, albert_config, records, stages, lock):
     """Builds the model, and creates the run with its first weights or restores its newest ones."""
     training = config.training
     source = RecordSource(
@@ -165,9 +160,7 @@ def _begin(start, strategy, out, config, albert_config, records, stages, allow_c
     model = start.build(config, albert_config, skips_padding)
     # Loading comes first: weights that do not fit must leave no folder.
     loaded = start.load(model)
-    context = create_or_resume(
-        strategy, out, config, albert_config, source, model, allow_changes, lock
-    )
+    context = create_or_resume(strategy, out, config, albert_config, source, model, lock)
     if context.first_step == 0:
         if loaded is not None:
             report_loaded(context, start.lines(loaded))

@@ -36,7 +36,7 @@ def stage_ends(steps: int, shares: Sequence[float], multiple: int = 1) -> tuple[
 
 
 class StagePlan:
-    """The stages of a run, whose ends may change as long as they lie ahead.
+    """The stages of a run, whose ends a time budget moves as long as they lie ahead.
 
     Attributes:
         ends: Last step of each stage, as planned or, of finished stages, as it was.
@@ -85,19 +85,3 @@ class StagePlan:
         """Changes the end of a stage, and moves the later ones with it."""
         by = end - self.ends[number]
         self.ends[number:] = [each + by for each in self.ends[number:]]
-
-    def resume(self, step: int, ends: Sequence[int], follow_clock: bool = False):
-        """Takes over the ends that were saved with `step`.
-
-        Args:
-            step: Steps done.
-            ends: The `ends` at that time. The ends of finished stages do not change. The other
-                ends follow from the settings, which may have changed, but are not before `step`.
-            follow_clock: Whether the clock decides when a stage ends: then all ends are taken over.
-        """
-        if follow_clock and len(ends) == len(self):
-            self.ends = list(ends)
-            return
-        for number in range(len(self) - 1):
-            is_finished = number < len(ends) and ends[number] <= step
-            self.ends[number] = ends[number] if is_finished else max(self.ends[number], step)

@@ -151,9 +151,8 @@ class Stages:
     def resume(self, context: RunContext):
         """Continues with the stages that a checkpoint describes; a new run has none."""
         context.progress.plan = self.plan
-        ends = context.state.get("stages", {}).get("ends", ())
         if context.first_step:
-            self.plan.resume(context.first_step, ends, context.training.time_budget is not None)
+            self.plan.ends = list(context.state["stages"]["ends"])
 
     def begin(self, number: int, context: RunContext, step: int) -> RecordSource:
         """Prepares the model for a stage, counted from 0, after `step` steps, and describes it."""

@@ -75,8 +75,7 @@ class FollowBudget(keras.callbacks.Callback):
     def restore(self, state):
         """Continues the budget of an interrupted run from the `state` saved with `first_step`.
 
-        The run is at its end if there is no time for one more step; a budget that was enlarged
-        gives it more.
+        The run is at its end if there is no time for one more step.
         """
         progress = self.progress
         used = progress.seconds_used = float(state["seconds_used"])

@@ -59,8 +59,6 @@ def test_what_is_left_on_disk_is_the_weights_of_the_best_step_once(
     assert predict_task(tmp_path / "out", ["The harbour ."]).answers == answers
     with end_at_once():
         assert tune(tmp_path / "next", origin=tmp_path / "out", random_baseline=False).loaded
-    with pytest.raises(InputError, match="it is finished, without an optimizer state"):
-        tune(tmp_path / "out", origin=tiny_run, steps=20, allow_changes=["config"])
 
 
 def test_results_are_kept_complete(tuned_toy, toy):

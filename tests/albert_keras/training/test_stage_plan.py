@@ -35,12 +35,3 @@ def test_a_step_belongs_to_one_stage():
     assert (plan.start_of(0), plan.start_of(1)) == (0, 4)
     assert plan.steps_ahead(2) == 2 + 4 * 3 and plan.steps_ahead(5) == 3
     assert plan.steps_ahead(4) == 4 * 3  # as long as so many of the stage that has ended
-
-
-def test_finished_stages_keep_their_ends_when_settings_change():
-    plan = StagePlan([0.3, 0.3, 0.4], [30, 60, 100], [1, 1, 1])
-    plan.resume(50, [20, 40, 90])  # the third stage has begun
-    assert plan.ends == [20, 40, 100] and plan.number_at(50) == 2
-    plan = StagePlan([0.3, 0.3, 0.4], [30, 60, 100], [1, 1, 1])
-    plan.resume(50, [70, 80, 90])  # the first stage has not ended
-    assert plan.ends == [50, 60, 100] and plan.number_at(50) == 1
