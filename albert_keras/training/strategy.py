@@ -11,13 +11,13 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import tensorflow as tf
 
 from albert_keras.training.cluster import noticing_lost_workers, num_workers, read_workers
 from albert_keras.training.loop_config import STRATEGIES
-from albert_keras.training.rendezvous import meet
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
 
@@ -30,8 +30,8 @@ LIBTPU_PATHS = (Path("/lib/libtpu.so"), Path("/usr/lib/libtpu.so"))
 #: Ampere, the first GPUs with units for bfloat16.
 _BFLOAT16_CAPABILITY = (8, 0)
 
-#: Time for connected workers to start TensorFlow's servers, which takes about one second.
-_SECONDS_TO_JOIN = 180
+#: Minutes in which all workers must join. TensorFlow waits up to an hour, ignoring SIGTERM.
+_MINUTES_TO_JOIN = 10
 
 
 def build_strategy(name: str = "auto", is_training: bool = False) -> tf.distribute.Strategy:
@@ -40,27 +40,28 @@ def build_strategy(name: str = "auto", is_training: bool = False) -> tf.distribu
     Args:
         name:
             "auto": TPU if there is one, all GPUs if there are several, else one device.
-            "tpu": the TPU of this machine, or the one that TPU_NAME names.
+            "tpu": the TPU of this machine.
             "mirrored": all GPUs of this machine, or else all its logical CPU devices.
             "multiworker": one process per machine, described by TF_CONFIG.
             "single": the first GPU, or else the CPU.
         is_training: Whether "auto" is "multiworker" if TF_CONFIG names several workers.
 
     Raises:
-        InputError: If the name is unknown, there is no TPU or it does not start, TF_CONFIG is
-            missing or unusable, or a worker is missing.
-        WorkerLost: If a worker was lost while they were joining.
+        InputError: If the name is unknown, there is no TPU or it does not start, or TF_CONFIG is
+            missing or unusable.
+        WorkerLost: If a worker was lost while they were joining. If one does not join within ten
+            minutes, the process ends with status 1.
     """
     if name not in STRATEGIES:
         raise InputError(f"`strategy` {name!r} is unknown{did_you_mean(name, STRATEGIES)}")
     if is_training and name == "auto" and (config := os.environ.get("TF_CONFIG")):
         name = "multiworker" if len(read_workers(config).addresses) > 1 else name
-    tpu = find_tpu() if name in ("auto", "tpu") else None
     if name == "auto":
-        gpus = 0 if tpu else len(tf.config.list_physical_devices("GPU"))
-        name = "tpu" if tpu else "mirrored" if gpus > 1 else "single"
+        is_on_tpu = has_tpu()
+        gpus = 0 if is_on_tpu else len(tf.config.list_physical_devices("GPU"))
+        name = "tpu" if is_on_tpu else "mirrored" if gpus > 1 else "single"
     builders = {
-        "tpu": lambda: _tpu_strategy(tpu),
+        "tpu": _tpu_strategy,
         "mirrored": _mirrored_strategy,
         "multiworker": _multiworker_strategy,
         # The default strategy rather than OneDeviceStrategy: it has the same methods, and `fit`
@@ -71,25 +72,21 @@ def build_strategy(name: str = "auto", is_training: bool = False) -> tf.distribu
     return builders[name]()
 
 
-def find_tpu(environ=os.environ, devices=Path("/dev"), libraries=LIBTPU_PATHS):
-    """Finds a TPU from this machine alone, without a metadata server, which may not answer.
+def has_tpu(devices: Path = Path("/dev"), libraries: Sequence[Path] = LIBTPU_PATHS) -> bool:
+    """Returns whether this machine has a TPU, without a metadata server, which may not answer.
 
-    The arguments are environment variables, the folder of device files, and locations of libtpu
-    besides the Python package and the path in TPU_LIBRARY_PATH.
-
-    Returns:
-        str. The value of TPU_NAME if set, "local" for the chips of a TPU VM, or None.
+    Args:
+        devices: The folder of device files.
+        libraries: Locations of libtpu besides the Python package and TPU_LIBRARY_PATH.
     """
-    if environ.get("TPU_NAME"):
-        return environ["TPU_NAME"]
     chips = [*devices.glob("accel[0-9]*"), *devices.glob("vfio/[0-9]*")]
     # Other accelerators and virtual machines have such device files, too; libtpu decides.
     libtpu = (
-        environ.get("TPU_LIBRARY_PATH")
+        os.environ.get("TPU_LIBRARY_PATH")
         or any(path.exists() for path in libraries)
         or importlib.util.find_spec("libtpu")
     )
-    return "local" if chips and libtpu else None
+    return bool(chips and libtpu)
 
 
 def describe_devices(strategy: tf.distribute.Strategy | None = None) -> str:
@@ -124,20 +121,19 @@ def describe_devices(strategy: tf.distribute.Strategy | None = None) -> str:
     return f"{device}, {replicas} replicas" if replicas > max(len(gpus), 1) else device
 
 
-def _tpu_strategy(tpu):
-    if tpu is None:
+def _tpu_strategy():
+    if not has_tpu():
         raise InputError(
-            "The strategy tpu needs a TPU. TPU_NAME is not set, and this machine has no TPU chip "
-            "with libtpu. Run on a TPU VM, set TPU_NAME, or choose another strategy.",
+            "The strategy tpu needs a TPU. This machine has no TPU chip with libtpu. Run on a TPU "
+            "VM, or choose another strategy.",
             Mistake.NO_TPU,
         )
     try:
-        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
-        tf.config.experimental_connect_to_cluster(resolver)  # does nothing for "local"
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu="local")
         tf.tpu.experimental.initialize_tpu_system(resolver)
     except (tf.errors.OpError, ImportError, OSError, RuntimeError, ValueError) as error:
         raise InputError(
-            f"TPU `{tpu}` could not be started: {error} A TPU VM needs TensorFlow's TPU build "
+            f"The TPU could not be started: {error} A TPU VM needs TensorFlow's TPU build "
             "and a chip that no other process uses."
         ) from error
     return tf.distribute.TPUStrategy(resolver)
@@ -150,12 +146,15 @@ def _mirrored_strategy():
 
 def _multiworker_strategy():
     workers = read_workers(os.environ.get("TF_CONFIG"))
-    meet(workers)
-    # From here on no Python code runs until the others have joined. If one has died since they
-    # met, only this ends the wait.
-    faulthandler.dump_traceback_later(_SECONDS_TO_JOIN, exit=True, file=sys.__stderr__)
+    count = len(workers.addresses)
+    if count > 1:
+        logger.info(
+            "waiting for all %d workers of `TF_CONFIG`, at most %d minutes", count, _MINUTES_TO_JOIN
+        )
+    # No Python code runs until the others have joined: only this ends the wait.
+    faulthandler.dump_traceback_later(60 * _MINUTES_TO_JOIN, exit=True, file=sys.__stderr__)
     try:
-        with noticing_lost_workers(len(workers.addresses) > 1):
+        with noticing_lost_workers(count > 1):
             strategy = tf.distribute.MultiWorkerMirroredStrategy()
     finally:
         faulthandler.cancel_dump_traceback_later()

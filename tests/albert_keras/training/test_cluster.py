@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
@@ -23,8 +22,6 @@ from albert_keras.training.cluster import (
     read_workers,
 )
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.rendezvous import meet
-from data_pipeline.errors import InputError
 
 #: What a worker agrees on with the others, and prints.
 AGREE = """
@@ -172,47 +169,6 @@ def test_tf_config_with_a_chief_counts_it_first():
     assert read_workers(text) == Workers(("a:1", "b:1", "c:1"), 2)
     text = json.dumps({"cluster": cluster, "task": {"type": "chief", "index": 0}})
     assert read_workers(text).index == 0
-
-
-def met(workers, timeout=20):
-    """Lets workers meet, each in a thread; returns what each raised."""
-    raised = [None] * len(workers)
-
-    def come(number):
-        try:
-            meet(workers[number], timeout)
-        except InputError as error:
-            raised[number] = str(error)
-
-    threads = [threading.Thread(target=come, args=(n,)) for n in range(len(workers))]
-    for thread in reversed(threads):  # the first one is late
-        thread.start()
-        time.sleep(0.1)
-    for thread in threads:
-        thread.join(60)
-    return raised
-
-
-def test_workers_meet_and_leave_the_port_free(addresses):
-    addresses = (*addresses, "localhost:1")
-    for _ in range(3):
-        assert met([Workers(addresses, index) for index in range(3)]) == [None] * 3
-    with socket.socket() as server:  # without SO_REUSEADDR
-        server.bind(("localhost", int(addresses[0].split(":")[1])))
-
-
-@pytest.mark.parametrize("index, missing", [(0, "1"), (1, "0")])
-def test_a_worker_that_does_not_come_is_named(addresses, index, missing):
-    with pytest.raises(InputError, match="did not connect within 1 s") as refusal:
-        meet(Workers(addresses, index), timeout=1)
-    assert f"{missing} ({addresses[int(missing)]})" in str(refusal.value)
-
-
-def test_workers_that_were_told_of_others_are_refused(addresses):
-    strangers = [Workers(addresses, 0), Workers((addresses[0], "elsewhere:1"), 1)]
-    first, second = met(strangers, timeout=2)
-    assert "did not connect" in first
-    assert "must name the same workers" in second
 
 
 @pytest.mark.parametrize(

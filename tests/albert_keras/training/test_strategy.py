@@ -11,47 +11,48 @@ from albert_keras.training.strategy import (
     build_strategy,
     choose_precision,
     describe_devices,
-    find_tpu,
+    has_tpu,
 )
 from data_pipeline.errors import InputError
 
 
 @pytest.fixture(autouse=True)
 def no_tpu_no_cluster(monkeypatch):
-    for name in ("TPU_NAME", "TPU_LIBRARY_PATH", "TF_CONFIG"):
+    for name in ("TPU_LIBRARY_PATH", "TF_CONFIG"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.mark.parametrize(
-    "file, tpu", [("null", None), ("accel0", "local"), ("vfio/0", "local"), ("accel/accel0", None)]
+    "file, is_tpu",
+    [("null", False), ("accel0", True), ("vfio/0", True), ("accel/accel0", False)],
 )
-def test_a_tpu_is_known_by_its_device_files_and_taken_first(file, tpu, tmp_path):
+def test_a_tpu_is_known_by_its_device_files(file, is_tpu, tmp_path):
     for path in (tmp_path / file, tmp_path / "libtpu.so"):
         path.parent.mkdir(exist_ok=True)
         path.touch()
-    assert find_tpu({}, tmp_path, [tmp_path / "libtpu.so"]) == tpu
+    assert has_tpu(tmp_path, [tmp_path / "libtpu.so"]) is is_tpu
 
 
 WORKERS = '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}'
 
 
 @pytest.mark.parametrize(
-    "tpu, gpus, tf_config, is_training, chosen",
+    "has_tpu, gpus, tf_config, is_training, chosen",
     [
-        ("local", 2, "", True, "_tpu_strategy"),
-        (None, 2, "", True, "_mirrored_strategy"),
-        (None, 2, WORKERS, False, "_mirrored_strategy"),
-        ("local", 2, WORKERS, True, "_multiworker_strategy"),
-        (None, 0, WORKERS, True, "_multiworker_strategy"),
-        (None, 2, WORKERS.replace(', "b:1"', ""), True, "_mirrored_strategy"),
+        (True, 2, "", True, "_tpu_strategy"),
+        (False, 2, "", True, "_mirrored_strategy"),
+        (False, 2, WORKERS, False, "_mirrored_strategy"),
+        (True, 2, WORKERS, True, "_multiworker_strategy"),
+        (False, 0, WORKERS, True, "_multiworker_strategy"),
+        (False, 2, WORKERS.replace(', "b:1"', ""), True, "_mirrored_strategy"),
     ],
 )
-def test_auto_takes_what_there_is(tpu, gpus, tf_config, is_training, chosen, monkeypatch):
+def test_auto_takes_what_there_is(has_tpu, gpus, tf_config, is_training, chosen, monkeypatch):
     monkeypatch.setenv("TF_CONFIG", tf_config)
-    monkeypatch.setattr(strategies, "find_tpu", lambda: tpu)
+    monkeypatch.setattr(strategies, "has_tpu", lambda: has_tpu)
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["GPU"] * gpus)
     for name in ("_tpu_strategy", "_mirrored_strategy", "_multiworker_strategy"):
-        monkeypatch.setattr(strategies, name, lambda *_, name=name: name)
+        monkeypatch.setattr(strategies, name, lambda name=name: name)
     assert build_strategy("auto", is_training) == chosen
 
 
@@ -78,11 +79,11 @@ def test_a_tpu_that_is_not_there_or_does_not_start_is_an_error_and_not_a_run_on_
 ):
     if tf.config.list_physical_devices("TPU"):
         pytest.skip("this machine has a TPU")
-    monkeypatch.setattr(strategies, "find_tpu", lambda: None)
+    monkeypatch.setattr(strategies, "has_tpu", lambda: False)
     with pytest.raises(InputError, match="needs a TPU"):
         build_strategy("tpu")
-    monkeypatch.setattr(strategies, "find_tpu", lambda: "local")
-    with pytest.raises(InputError, match="TPU `local` could not be started"):
+    monkeypatch.setattr(strategies, "has_tpu", lambda: True)
+    with pytest.raises(InputError, match="The TPU could not be started"):
         build_strategy("auto")
 
 
