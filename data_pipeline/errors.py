@@ -64,10 +64,6 @@ class InputError(ValueError):
         self.mistakes = mistakes
 
 
-class WorkInterrupted(KeyboardInterrupt):
-    """Ctrl-C ended work that was not complete; the message says what is saved and what to do."""
-
-
 def mistakes_of(error: BaseException | None) -> tuple[Mistake, ...]:
     """Returns the mistakes of an error, or of the one that caused it, without repetition."""
     seen = set()  # an error may be among its own causes

@@ -34,8 +34,6 @@ _FULL = "The disk is full: {}Free some space or choose a folder on another disk.
 _LIMITED = "The size of a file is limited for this process: {}Raise the limit (`ulimit -f`)."
 #: Numbers of the errors that mean that there is no space -> a message.
 _NO_SPACE = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: _LIMITED}
-#: Temporary files and folders that are being written now.
-_temporaries: set[Path] = set()
 
 
 @contextlib.contextmanager
@@ -45,7 +43,6 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     if path.is_symlink():
         logger.warning("`%s` is a link to `%s`: a file replaces it", path, os.readlink(path))
-    _temporaries.add(temporary)
     try:
         with naming(path):
             temporary.unlink(missing_ok=True)  # in a folder of somebody else, it may be a link
@@ -55,7 +52,6 @@ def whole_file(path: str | Path) -> Iterator[Path]:
             fsync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
-        _temporaries.discard(temporary)
 
 
 @contextlib.contextmanager
@@ -95,7 +91,6 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     unfinished_folders(path.parent, glob.escape(path.name))
     missing = [parent for parent in path.absolute().parents if not parent.exists()]
     temporary.mkdir(parents=True)
-    _temporaries.add(temporary)
     try:
         with naming(path), _held(temporary):
             yield temporary
@@ -108,8 +103,6 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
             for parent in missing:
                 parent.rmdir()
         raise
-    finally:
-        _temporaries.discard(temporary)
 
 
 def unfinished_folders(parent: Path, names: str) -> list[Path]:
@@ -145,15 +138,6 @@ def _held(folder):
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             is_free = True
         yield is_free
-
-
-def remove_temporaries() -> None:
-    """Removes what `whole_file` and `whole_folder` are writing, before the process is ended."""
-    for path in list(_temporaries):
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from data_pipeline.errors import InputError
@@ -24,26 +24,6 @@ _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _DURATION = re.compile("".join(rf"(?:{_NUMBER}{unit})?" for unit in _SECONDS))
 
 logging.addLevelName(UPDATE, "UPDATE")
-
-_done_now: list[Callable[[], str]] = []
-
-
-@contextlib.contextmanager
-def doing(what: str | Callable[[], str]) -> Iterator[None]:
-    """Context, or decorator, that names what is done in it as long as nothing else is logged.
-
-    A function is called whenever the name is shown, so that it can say how far the work is.
-    """
-    _done_now.append(what if callable(what) else lambda: what)
-    try:
-        yield
-    finally:
-        _done_now.pop()
-
-
-def done_now() -> str:
-    """Returns what is being done, after a comma; nothing if that is unknown."""
-    return f", {_done_now[-1]()}" if _done_now else ""
 
 
 class State(NamedTuple):

@@ -25,22 +25,32 @@ from albert_keras.cli import (
     serve,
     vocab,
 )
-from albert_keras.cli.command import PANELS, USAGE_ERRORS, App
-from albert_keras.cli.interruption import EXIT_CODE, ending_in_time
+from albert_keras.cli.command import USAGE_ERRORS, App
+from albert_keras.cli.interruption import EXIT_CODE, interrupted
 from albert_keras.cli.output import finish, report_error
 from albert_keras.report import printable
 
-#: The commands of each panel of the help.
+#: The commands in the order of the help; groups of commands follow.
 _COMMANDS = (
-    (demo.demo, doctor.doctor, init.init),
-    (vocab.app, data.app),
-    (plan.plan, pretrain.pretrain, distill.distill, finetune.finetune),
-    (
-        *(evaluate.evaluate, evaluate.score, predict.predict, fill_mask.fill_mask),
-        *(fill_mask.sentence_order, embed.embed, embed.similar),
-    ),
-    (export.export, serve.serve, serve.serve_check, serve.server_kit),
-    (convert.convert, runs.app),
+    demo.demo,
+    doctor.doctor,
+    init.init,
+    plan.plan,
+    pretrain.pretrain,
+    distill.distill,
+    finetune.finetune,
+    evaluate.evaluate,
+    evaluate.score,
+    predict.predict,
+    fill_mask.fill_mask,
+    fill_mask.sentence_order,
+    embed.embed,
+    embed.similar,
+    export.export,
+    serve.serve,
+    serve.serve_check,
+    serve.server_kit,
+    convert.convert,
 )
 
 app = App(
@@ -52,12 +62,10 @@ app = App(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-for _panel, _commands in zip(PANELS, _COMMANDS, strict=True):
-    for _command in _commands:
-        if isinstance(_command, App):
-            app.add_typer(_command, rich_help_panel=_panel)
-        else:
-            app.command(rich_help_panel=_panel)(_command)
+for _command in _COMMANDS:
+    app.command()(_command)
+for _group in (vocab.app, data.app, runs.app):
+    app.add_typer(_group)
 
 
 @app.callback(invoke_without_command=True)
@@ -87,17 +95,14 @@ def main(argv=None):
     # them for cycles whenever 700 more exist took a fifth of the time of a short command.
     gc.set_threshold(100_000, 50, 50)
     try:
-        with ending_in_time():
-            code = app(argv, prog_name="albert-keras", standalone_mode=False)
+        code = app(argv, prog_name="albert-keras", standalone_mode=False)
+        if code == EXIT_CODE:
+            typer.echo(interrupted(), err=True)
         return code if isinstance(code, int) else 0
     except SystemExit as finished:
         return finished.code or 0
-    except KeyboardInterrupt:  # Ctrl-C before or after the command ran
-        return EXIT_CODE
     except Exception as error:
-        if isinstance(error, typer.Abort):  # of Ctrl-C, or of an error at the end of a file
-            if not isinstance(error.__cause__, EOFError):
-                return EXIT_CODE
+        if isinstance(error, typer.Abort):  # of an error at the end of a file
             error = error.__cause__
         if isinstance(error, USAGE_ERRORS):
             error.message = printable(error.message)

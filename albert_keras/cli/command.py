@@ -9,19 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin
 
 import typer
-import typer.core
 from typer import Option
 from typer.models import OptionInfo
 
-from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.options import is_given, options_of_settings
 from albert_keras.cli.output import show, start
 from data_pipeline.files import naming
 
 #: The errors that typer raises for unknown, missing and wrong options.
 USAGE_ERRORS = typer.BadParameter.__mro__[1]
-#: Groups of the commands in the order of the help: as data flows.
-PANELS = ("Start", "Data", "Train", "Ask", "Serve", "Exchange and research")
 #: The end of the help of a command.
 EPILOG = (
     "Every command: --json (the result), --log-format json (the messages), -v (more of them), "
@@ -30,24 +26,11 @@ EPILOG = (
 )
 
 
-class _Group(typer.core.TyperGroup):
-    def format_commands(self, ctx, formatter):
-        """Lists the commands by their panels, which typer does only with rich."""
-        rows: dict[str, list] = {panel: [] for panel in PANELS}
-        width = formatter.width - 6 - max(map(len, self.commands))
-        for name, command in self.commands.items():
-            panel = getattr(command, "rich_help_panel", None) or "Commands"
-            rows.setdefault(panel, []).append((name, command.get_short_help_str(width)))
-        for panel in filter(rows.get, rows):
-            with formatter.section(panel):
-                formatter.write_dl(rows[panel])
-
-
 class App(typer.Typer):
-    """A typer application whose help lists the commands by their panels."""
+    """A typer application whose commands all end their help with `EPILOG`."""
 
     def __init__(self, **settings):
-        super().__init__(cls=_Group, rich_markup_mode=None, **settings)
+        super().__init__(rich_markup_mode=None, **settings)
 
     def command(self, *args, **settings):
         return super().command(*args, epilog=EPILOG, **settings)
@@ -68,7 +51,7 @@ class Output(NamedTuple):
     error: Exception | None = None
 
 
-def command(config=None, shown: str = "", resumes: bool = False):
+def command(config=None, shown: str = ""):
     """Decorates a function that returns an Output, or None, to make it a typer command.
 
     The part `Args:` of its docstring has the help of its parameters. These are options, and --json,
@@ -80,7 +63,6 @@ def command(config=None, shown: str = "", resumes: bool = False):
         config: type or None. Settings whose options are in the place of the parameter `flags`,
             which is a dict of the values that were given of them.
         shown: Keywords of the settings in the help.
-        resumes: Whether the command, repeated after Ctrl-C, resumes its work.
     """
 
     def decorate(function):
@@ -110,12 +92,11 @@ def command(config=None, shown: str = "", resumes: bool = False):
                 },
             }
             values = {name: others.get(name, arguments.get(name)) for name in parameters}
-            with interruptible(resumes):
-                output = function(**values)
-                if output is None:
-                    return
-                with naming("standard output"):
-                    show(output.values, output.lines, as_json)
+            output = function(**values)
+            if output is None:
+                return
+            with naming("standard output"):
+                show(output.values, output.lines, as_json)
             if output.error is not None:
                 raise output.error
 

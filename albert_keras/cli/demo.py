@@ -8,7 +8,7 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
 
 
-@command(resumes=True)
+@command()
 def demo(out: Path = Path("runs/demo")):
     """Run everything from text to answers offline in five minutes.
 

@@ -20,7 +20,6 @@ from albert_keras.formats.detection import detect
 
 @command(
     config=DistillationConfig,
-    resumes=True,
     shown="size steps time_budget batch_size lr seed temperature",
 )
 def distill(

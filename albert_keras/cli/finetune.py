@@ -22,7 +22,6 @@ from data_pipeline.errors import InputError
 
 @command(
     config=FinetuneConfig,
-    resumes=True,
     shown="task data_dir train dev text pair label max_seq_length epochs time_budget "
     "batch_size lr seed",
 )

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import typer
 
-from albert_keras.cli.interruption import EXIT_CODE, Interrupted, command_line
+from albert_keras.cli.interruption import command_line
 from albert_keras.cli.log_lines import JsonLines, LogLines, TerminalLines
 from albert_keras.report import printable
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped, WorkerLost
@@ -62,7 +62,7 @@ def finish():
     global _progress
     if _progress is None:
         return
-    _progress.finish()
+    _progress.quiet()
     _progress = None
     for name in _LOGGERS:
         logger = logging.getLogger(name)
@@ -129,8 +129,6 @@ def report_error(error, debug):
     code, mistakes = 2, mistakes_of(error)
     if isinstance(error, TrainingStopped):
         code, text = 128 + error.number, f"{error}:\n  {command_line()}"
-    elif isinstance(error, Interrupted):
-        code, text = EXIT_CODE, str(error)
     elif debug:
         raise error
     elif isinstance(error, TrainingDiverged | InputError):

@@ -1,6 +1,5 @@
 """`albert-keras predict`."""
 
-import itertools
 import re
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,7 @@ from typer import Argument, Option
 from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import DataDir, Encoding, SkipBadRows
-from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
+from albert_keras.cli.typed_inputs import in_batches, lines_of_stdin
 from albert_keras.formats.detection import EXPORT_RECORD, detect, read_export_record
 from albert_keras.report import count_of, percent
 from albert_keras.tasks.answer_table import check_out, check_request, is_answer_table, with_answers
@@ -141,8 +140,8 @@ def _opened(place):
 
 
 def _answer_lines(place, fields, out):
-    """Answers the lines of stdin as they arrive."""
-    arriving = arriving_lines()  # before TensorFlow is imported
+    """Answers the lines of stdin."""
+    numbered = lines_of_stdin()  # before TensorFlow is imported
     from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
     from albert_keras.tasks.predict import answer_stream, answering, collected
 
@@ -153,7 +152,7 @@ def _answer_lines(place, fields, out):
         run = open_run(place)
         task = task_of(run)
         answer = answering(task, open_finetuned(run, strategy="auto"))
-    stream = answer_stream(answer, _line_inputs(task, arriving, fields))
+    stream = answer_stream(answer, in_batches(_line_inputs(task, numbered, fields)))
     if out is not None:
         return _written(collected(task, stream, out), out)
     values = (one.answer for one in stream)
@@ -192,24 +191,21 @@ def line_fields(number, line, options):
         ) from None
 
 
-def _line_inputs(task, arriving, fields):
-    """Yields lists of inputs, each with its columns and its example, from lines of stdin."""
+def _line_inputs(task, numbered, fields):
+    """Yields inputs, each with its columns and its example, of numbered lines of stdin."""
     from albert_keras.tasks.task import known_fields
 
-    numbers, ids = itertools.count(), set()
-
-    def convert(number, line):
+    ids = set()
+    for number, line in numbered:
         own = line_fields(number, line, fields)
         try:
-            example = task.typed_example(next(numbers), own)
+            example = task.typed_example(len(ids), own)
         except InputError as error:
             raise InputError(f"Line {number} of stdin: {error}") from error
         if example.id in ids:
             raise InputError(f"Line {number} of stdin repeats the id {example.id!r}.")
         ids.add(example.id)
-        return known_fields(example), example
-
-    return converted_lines(arriving, convert)
+        yield known_fields(example), example
 
 
 def describe_answer(example, answer):

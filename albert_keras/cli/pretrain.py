@@ -24,7 +24,6 @@ from albert_keras.training.config import PretrainingConfig
 
 @command(
     config=PretrainingConfig,
-    resumes=True,
     shown="size steps time_budget batch_size lr seed masks precision strategy "
     "checkpoint_every evaluate_every",
 )

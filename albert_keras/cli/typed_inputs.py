@@ -1,9 +1,9 @@
-"""Inputs of `albert-keras predict` that are typed: arguments, and lines of stdin as they arrive."""
+"""Inputs of commands that are typed: arguments, and lines of stdin."""
 
 import itertools
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import typer
@@ -13,71 +13,36 @@ from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-#: Bytes of stdin that are read at a time, if so many have arrived; and of the longest line.
-_BLOCK = 1 << 16
-_LONGEST_LINE = 1 << 24
+#: Lines of stdin that are answered at a time.
+_AT_ONCE = 64
 
 
-def arriving_lines() -> Iterator[list[tuple[int, bytes]]]:
-    """Yields the lines of stdin with their numbers, in lists of all that have arrived.
+def lines_of_stdin() -> Iterator[tuple[int, str]]:
+    """Returns the lines of stdin that are not blank, with their numbers from 1.
 
-    InputError if there is none that is not blank, before any model is loaded if there is no line at
-    all; or if one is too long.
+    InputError if there is none, before any model is loaded; or if one is not UTF-8.
     """
-    lines = _lines_of_stdin()
+    lines = _lines()
     return itertools.chain([next(lines)], lines)
 
 
-def _lines_of_stdin():
+def _lines():
     if sys.stdin.isatty():
         quiet()
         typer.echo("reading lines from the keyboard until Ctrl-D", err=True)
-    number, rest, are_blank = 0, b"", True
-    while block := sys.stdin.buffer.read1(_BLOCK):
-        *lines, rest = (rest + block).split(b"\n")
-        if lines:
-            yield list(enumerate(lines, start=number + 1))
-            number += len(lines)
-            are_blank = are_blank and not any(map(bytes.strip, lines))
-        if len(rest) > _LONGEST_LINE:
-            raise InputError(
-                f"Line {number + 1} of stdin must have at most {_LONGEST_LINE:,} bytes. Received: "
-                "more. A line is a text."
-            )
-    if rest:
-        yield [(number + 1, rest)]
-    if are_blank and not rest.strip():
+    number = blank = 0
+    for number, data in enumerate(sys.stdin.buffer, start=1):
+        try:
+            line = data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            byte = f"0x{data[error.start]:02x}"
+            raise InputError(f"Line {number} of stdin is not UTF-8. Received: {byte}.") from None
+        if line.strip():
+            yield number, line
+        else:
+            blank += 1
+    if blank == number:
         raise InputError("There is nothing to process. Give TEXT, or lines on stdin.")
-
-
-def converted_lines(
-    batches: Iterable[list[tuple[int, bytes]]], convert: Callable[[int, str], Any]
-) -> Iterator[list]:
-    """Converts the lines of `arriving_lines`, without blank ones, whose count is logged at the end.
-
-    Args:
-        convert: Takes the number of a line, from 1, and the line.
-
-    Raises:
-        InputError: If a line is not UTF-8 or cannot be converted. The lines before it are yielded
-            first.
-    """
-    blank = 0
-    for lines in batches:
-        done = []
-        for number, data in lines:
-            try:
-                line = _decoded(number, data)
-                if line.strip():
-                    done.append(convert(number, line))
-                else:
-                    blank += 1
-            except InputError:
-                if done:
-                    yield done
-                raise
-        if done:
-            yield done
     if blank:
         lines = "line" if blank == 1 else "lines"
         logger.warning(
@@ -85,14 +50,13 @@ def converted_lines(
         )
 
 
+def in_batches(inputs: Iterable[Any]) -> Iterator[list]:
+    """Yields lists of inputs, which are answered together."""
+    rest = iter(inputs)
+    while batch := list(itertools.islice(rest, _AT_ONCE)):
+        yield batch
+
+
 def text_batches(texts: list[str] | None) -> Iterable[list[str]]:
-    """Returns the texts of the command line, or else the lines of stdin as they arrive."""
-    return [texts] if texts else converted_lines(arriving_lines(), lambda _, line: line)
-
-
-def _decoded(number, data):
-    try:
-        return data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-    except UnicodeDecodeError as error:
-        byte = f"0x{data[error.start]:02x}"
-        raise InputError(f"Line {number} of stdin is not UTF-8. Received: {byte}.") from None
+    """Returns the texts of the command line, or else the lines of stdin."""
+    return [texts] if texts else in_batches(line for _, line in lines_of_stdin())

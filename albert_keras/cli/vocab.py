@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from typer import Context, Option
 
 from albert_keras.cli.command import EPILOG, App, Output, command
+from albert_keras.cli.interruption import ending_at_once
 from albert_keras.cli.options import Corpus, CorpusFormat, TokenizerPath, is_given, refuse
 from albert_keras.cli.output import shell
 
@@ -73,7 +74,8 @@ def vocab(
     from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
     trainers = {"unigram": train_vocabulary, "wordpiece": train_wordpiece, "bpe": train_byte_bpe}
-    result = trainers[kind](_paragraphs(corpus, corpus_format), out, size, **of_text)
+    with ending_at_once():
+        result = trainers[kind](_paragraphs(corpus, corpus_format), out, size, **of_text)
     coverage = result.coverage
     values = {
         "path": result.path,
@@ -115,7 +117,8 @@ def extend(
     from data_pipeline.tokenizers.vocabulary_extension import extend_vocabulary
 
     old = load_tokenizer(tokenizer)
-    result = extend_vocabulary(old, _paragraphs(corpus, corpus_format), out, add)
+    with ending_at_once():
+        result = extend_vocabulary(old, _paragraphs(corpus, corpus_format), out, add)
     new = Tokenizer.load(result.path)
     added = [new.piece_of(id) for id in range(old.vocab_size, new.vocab_size)]
     values = {"path": result.path, "size": result.size, "sha256": result.sha256, "added": added}

@@ -30,7 +30,6 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_data import TaskData
-from data_pipeline.progress import doing
 from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS
 
 #: Texts and tagged sentences that are trained on at most, for up to 10 labels: a linear model is
@@ -59,8 +58,7 @@ def baseline_answers(
         is_score = task.kind in ("regression", "multi_regression")
         found["mean of the training scores" if is_score else "most frequent answer"] = guesses
     if _has_word_model(task):
-        with doing("training the bag of words"):
-            found[_word_model_name(task)] = word_model_answers(task, train, splits)
+        found[_word_model_name(task)] = word_model_answers(task, train, splits)
     if task.kind == "similarity":
         texts = [text for one in train for text in (one.first, one.second) if text]
         found["mean vector before training"] = _answers_before(strategy, data, initial_weights)

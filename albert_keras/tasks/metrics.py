@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from data_pipeline.errors import InputError
-from data_pipeline.progress import doing
 
 #: From labels and predictions to a score.
 Metric = Callable[[Any, Any], float]
@@ -76,7 +75,6 @@ def confusion_matrix(labels, predictions, num_classes: int) -> np.ndarray:
     return sklearn.metrics.confusion_matrix(labels, predictions, labels=classes).astype(np.int64)
 
 
-@doing("scoring 1,000 samples of the examples for the 95 % interval")
 def bootstrap_interval(
     metric: Metric, labels, predictions, resamples: int = 1000, seed: int = 0
 ) -> Interval:

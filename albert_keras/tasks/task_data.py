@@ -20,7 +20,6 @@ from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.progress import doing
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -52,7 +51,6 @@ class TaskData(NamedTuple):
     overlaps: dict[str, Overlap]  # by split of `dev`: how many examples were trained on
 
 
-@doing("reading and encoding the examples")
 def prepare(
     config: FinetuneConfig,
     initial_weights: OpenedModel,

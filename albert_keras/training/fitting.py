@@ -12,7 +12,6 @@ import keras
 import tensorflow as tf
 
 from albert_keras.models.objective_model import ObjectiveModel
-from albert_keras.report import percent
 from albert_keras.runs.checkpoints import FINISHED_AT
 from albert_keras.runs.run import MODEL, Run
 from albert_keras.runs.tensors import training_variables, weight_names
@@ -24,7 +23,7 @@ from albert_keras.training.saving import SaveCheckpoints, StopWhenDiverged
 from albert_keras.training.time_budget import FollowBudget
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
-from data_pipeline.progress import doing, parse_duration
+from data_pipeline.progress import parse_duration
 
 logger = logging.getLogger(__name__)
 
@@ -218,7 +217,7 @@ def fit(
     every = getattr(context.training, "evaluate_every", None) or context.training.steps
     run_callbacks = RunCallbacks(progress, first, callbacks, last, every)
     model.has_full_logs = True
-    with saving, doing(lambda: _place(progress)), _named_failures(context, stages):
+    with saving, _named_failures(context, stages):
         _fit_stages(context, stages, run_callbacks, has_budget=budget is not None)
         run_callbacks.end()
         saving.save_now()  # if `max_steps` ended it before the end of the run
@@ -291,12 +290,6 @@ def _named_failures(context, stages):
         if isinstance(error, tf.errors.ResourceExhaustedError):
             raise _out_of_memory(context.strategy, context.training) from error
         raise
-
-
-def _place(progress):
-    """Says which step is being done; the first of a process builds the graph."""
-    step, last = progress.step, progress.last_step
-    return f"in step {step + 1:,} of {last:,} ({percent(step / last)} done)"
 
 
 def _out_of_memory(strategy, training):

@@ -27,7 +27,7 @@ from data_pipeline.building.sample_check import check_sample
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
 from data_pipeline.child_processes import Workers, num_processors
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.errors import InputError, WorkInterrupted
+from data_pipeline.errors import InputError
 from data_pipeline.files import whole_folder
 from data_pipeline.instances.masking import MaskingVocabulary
 from data_pipeline.progress import CountedProgress
@@ -82,7 +82,6 @@ def build_records(
             (see `check_sample`), or `out` contains something
             else or an unfinished build with other settings, or has a scheme, which requires
             `build_with_beam`.
-        WorkInterrupted: After Ctrl-C, once the workers have ended.
     """
     started = time.monotonic()
     if is_remote(out):
@@ -133,8 +132,6 @@ def build_records(
         saved = folder.abandon()
         if isinstance(error, OSError):
             raise failure(error, out, saved) from error
-        if isinstance(error, KeyboardInterrupt):
-            raise WorkInterrupted(saved) from error
         raise
     folder.finish()
     return warn_of_lost_text(BuildResult(out, info, time.monotonic() - started, num_reused))

@@ -15,7 +15,6 @@ import numpy as np
 from data_pipeline.building.encoding import DOCUMENT, read_documents
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.files import whole_file
-from data_pipeline.progress import doing
 from data_pipeline.randomness import key_of, subkeys
 
 #: Ranges of keys are given in bins, by the leading bits of the key.
@@ -109,7 +108,6 @@ def plan_shards(
     return shards
 
 
-@doing("ordering the documents")
 def order_documents(folder: Path, num_parts: int, config: PretrainingDataConfig):
     """Computes the order of the documents of all parts in a folder, and stores it there.
 

@@ -16,7 +16,6 @@ from data_pipeline.errors import InputError
 
 @command(
     config=PretrainingDataConfig,
-    resumes=True,
     shown="max_seq_length max_predictions_per_seq copies input_format objective "
     "static_masks language splitter seed",
 )

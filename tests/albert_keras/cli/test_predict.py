@@ -6,7 +6,6 @@ import json
 import re
 import shutil
 import sys
-from types import SimpleNamespace
 
 import pytest
 
@@ -148,26 +147,6 @@ def test_truncated_inputs_are_counted_and_marked(places, monkeypatch, capsys):
     assert re.search(r"\(truncated: \d+ tokens not read\)$", long) and "truncated" not in short
     [line] = [line for line in shown.err.splitlines() if "Truncated" in line]
     assert line.startswith("Truncated inputs: 1 of 2. ")
-
-
-def test_a_line_is_answered_before_the_next_one_arrives(places, monkeypatch):
-    arrived = []
-
-    class Arriving:
-        def read1(self, size):
-            arrived.append(len(printed))
-            return b"Rain.\n" if len(arrived) < 4 else b""
-
-    printed = []
-
-    def show(line, flush=False):
-        printed.append(line)
-
-    monkeypatch.setattr("albert_keras.cli.output.print", show, raising=False)
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Arriving(), isatty=lambda: False))
-    assert main(["predict", str(places[0]), *PAIR, "--json"]) == 0
-    assert arrived == [0, 1, 2, 3]
-    assert [json.loads(line)["id"] for line in printed] == ["0", "1", "2"]
 
 
 def test_a_split_is_answered(ask):

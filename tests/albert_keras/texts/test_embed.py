@@ -1,15 +1,12 @@
 """Texts → vectors, in memory and in files."""
 
 import json
-import os
-import signal
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_keras import embed
-from albert_keras.cli import main
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.runs.run import Run
 from albert_keras.texts.encoder import TextEncoder
@@ -105,17 +102,6 @@ def test_a_row_that_cannot_be_read_is_named_before_any_work(tiny_run, tmp_path):
     with pytest.raises(InputError, match="line 4"):
         embed(tiny_run, file=path, out=tmp_path / "x.npy", text_column="body")
     assert set(tmp_path.iterdir()) == before
-
-
-def test_an_end_leaves_no_file(tiny_run, tmp_path, monkeypatch):
-    def ended(array, *_):
-        array.write(b"a part")
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(np, "save", ended)
-    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
-    assert main(["embed", str(tiny_run), *TEXTS, "--out", f"{tmp_path}/x.npy"]) == 143
-    assert not list(tmp_path.iterdir())
 
 
 def test_keras_files_are_embedded_too(tiny_run, outputs, tmp_path):

@@ -9,7 +9,6 @@ from albert_keras.training.evaluate import evaluate
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.run_callbacks import Progress, RunCallbacks
 from data_pipeline.errors import InputError
-from data_pipeline.progress import done_now
 from tests.albert_keras.checkpoint_tensors import assert_equal_runs
 
 
@@ -22,7 +21,6 @@ class Epochs(keras.callbacks.Callback):
 
     def on_train_begin(self, logs=None):
         self.length = self.params["epochs"], self.params["steps"]
-        self.place = done_now()
 
     def on_epoch_begin(self, epoch, logs=None):
         self.begun.append(epoch)
@@ -72,7 +70,6 @@ def test_the_newest_scores_are_compared_with_counts_of_the_training(watched_run,
 
 def test_an_evaluation_ends_an_epoch(watched_run, epochs):
     assert epochs.begun == [0, 1, 2] and epochs.length == (2, 6)
-    assert epochs.place == ", in step 1 of 12 (0.0 % done)"
     losses = {"loss", "masked_lm_loss", "val_loss", "val_masked_lm_loss"}
     assert [epoch for epoch, _ in epochs.ended] == [0, 1] and losses <= epochs.ended[0][1]
 

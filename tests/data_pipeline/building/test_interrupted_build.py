@@ -67,10 +67,7 @@ def test_a_build_goes_on_where_it_failed(
     out = tmp_path / "records"
     with pytest.MonkeyPatch.context() as monkeypatch:
         failing_at(monkeypatch, module, name, call, error)
-        with pytest.raises(
-            (KeyboardInterrupt, InputError),
-            match="No space left|saved; repeat the command",
-        ):
+        with pytest.raises((KeyboardInterrupt, InputError), match="^$|saved; repeat"):
             build_records(corpus, tiny_tokenizer, out, CONFIG)
     before = {path.name: path.stat().st_mtime_ns for path in out.glob("*.tfrecord")}
     assert not (out / "dataset_info.json").exists()
