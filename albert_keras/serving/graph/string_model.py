@@ -19,10 +19,6 @@ from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.similarity import AlbertForSimilarity
 from albert_keras.serving.graph.precision import StoredModel
 
-#: Positions whose attention is returned; the size of an answer grows with their square.
-_MAX_ATTENTION_LENGTH = 64
-
-
 class StringModel(tf.Module):
     """Signatures over plain strings, with a free batch dimension.
 
@@ -35,11 +31,6 @@ class StringModel(tf.Module):
                     `sequence_output` float32 [B, bucket, H]
     embed           `text` string [B], always a text alone → `embedding` float32 [B, H], of length
                     1: the mean over all real positions, unless a subclass pools otherwise
-    explain_tokens  the same inputs as `encode` → `pieces` string and `ids` int32 [B, bucket], the
-                    input of the encoder, padded with "" and the id of padding
-    attention       the same inputs → `pieces` string [B, P] and `attention` float32 [B, blocks,
-                    heads, P, P], the weight of a column's token for a row's token; the first
-                    64 positions of a sequence at most, 0 for padding
     predict_tokens  `input_ids`, `input_mask`, `segment_ids` int32 [B, S] → see the subclass
 
     Args:
@@ -79,8 +70,6 @@ class StringModel(tf.Module):
         self.functions = self._functions() | {
             "encode": string_function(self._encode, "text"),
             "embed": string_function(self._embed, "text"),
-            "explain_tokens": string_function(self._explain_tokens, "text"),
-            "attention": string_function(self._attention, "text"),
         }
         #: The signatures over ids.
         self.token_functions = {"predict_tokens": self.token_function()}
@@ -118,7 +107,7 @@ class StringModel(tf.Module):
         return packed, self.packer.num_dropped(packed, num_tokens)
 
     def _sequences(self, text):
-        """Builds the sequences of the input of `encode` and `explain_tokens`, as `sequences_of`."""
+        """Builds the sequences of the input of `encode`, as `sequences_of`."""
         return self.sequences_of(text)
 
     def _encode(self, text):
@@ -136,28 +125,6 @@ class StringModel(tf.Module):
         packed, dropped = self.sequences_of(text)  # of one text, even in a task of pairs
         vectors = self._pooling(self.encoded(packed), packed["input_mask"])
         return {"embedding": tf.math.l2_normalize(vectors, axis=-1), "dropped_tokens": dropped}
-
-    def _explain_tokens(self, text):
-        packed, dropped = self._sequences(text)
-        pieces = self._pieces(packed)
-        return {"pieces": pieces, "ids": packed["input_ids"], "dropped_tokens": dropped}
-
-    def _attention(self, text):
-        (packed, dropped), count = self._sequences(text), _MAX_ATTENTION_LENGTH
-        # The whole sequence is computed: the attention in a shorter one would differ.
-        probs = self.encoded(packed, return_attention=True)["attention"]
-        shown = [block[:, :, :count, :count] for block in probs]
-        is_real = tf.cast(packed["input_mask"], tf.float32)[:, None, None, :count, None]
-        return {
-            "pieces": self._pieces(packed)[:, :count],
-            "attention": tf.cast(tf.stack(shown, axis=1), tf.float32) * is_real,
-            "dropped_tokens": dropped,
-        }
-
-    def _pieces(self, packed):
-        """Returns the pieces of sequences, string [B, bucket]; "" for padding."""
-        pieces = tf.gather(self.tokenizer.pieces, packed["input_ids"])
-        return tf.where(packed["input_mask"] > 0, pieces, "")
 
     def token_function(self, shape: tuple[int | None, ...] | None = None) -> Callable:
         """Returns `predict_tokens` for inputs of a shape, by default of `ids_shape`."""

@@ -21,8 +21,8 @@ class TaskModel(StringModel):
     classify, or regress for numbers  `inputs` string [B], serialized tf.Examples with the features
         `text` and, for pairs, `pair` → `classes` string and `scores` float32 [B, C], or `outputs`
         float32 [B]; a missing text is ""
-    encode, explain_tokens, attention  take what the encoder reads as one sequence: a text; or two
-        texts, separated by the first tab; of a long text they return the first window
+    encode  takes what the encoder reads as one sequence: a text; or two texts, separated by the
+        first tab; of a long text it returns the first window
     predict_tokens  returns what `outputs_of` of the model does
 
     All but the last return what `read_out` of the model does.

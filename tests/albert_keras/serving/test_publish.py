@@ -77,7 +77,7 @@ def test_a_version_of_a_task_says_what_it_is(pairs_export):
     signatures = {one.name: one for one in read_signatures(version)}
     assert set(signatures) == {
         *("serving_default", "text_pair", "classify", "encode", "embed"),
-        *("explain_tokens", "attention", "predict_tokens"),
+        "predict_tokens",
     }
     assert {one.method for one in signatures.values()} == {"predict", "classify"}
     assert (version / WARM_UP_FILE).stat().st_size > 1000

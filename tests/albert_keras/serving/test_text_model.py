@@ -56,8 +56,7 @@ def test_tokens_that_do_not_fit_are_counted(call, source):
     counts = [len(source.tokenizer.encode(text)) for text in texts]
     dropped = [max(0, count - LENGTH + 2) for count in counts]
     assert dropped[:2] == [0, 0] and dropped[2] > 30
-    for name in ("encode", "explain_tokens", "attention"):
-        assert call(name, texts)["dropped_tokens"].tolist() == dropped
+    assert call("encode", texts)["dropped_tokens"].tolist() == dropped
     filled = call("fill_mask", [f"[MASK] {text}" for text in texts])
     assert filled["dropped_tokens"].tolist() == [0, 0, dropped[2] + 1]
     order = call("sentence_order", texts, texts[::-1])
@@ -68,28 +67,12 @@ def test_tokens_that_do_not_fit_are_counted(call, source):
 def test_tokens_beyond_the_bytes_that_are_read_are_estimated(call, source):
     text = "the ferry left " * 400
     texts = [text, text + " " * 5000, " " * 5000 + "x", " " * 5000, "x" * 32 * LENGTH + "é"]
-    found = call("explain_tokens", texts)["dropped_tokens"]
+    found = call("encode", texts)["dropped_tokens"]
     exact = len(source.tokenizer.encode(text)) - LENGTH + 2
     assert found[0] == pytest.approx(exact, rel=0.02) and found[1] > found[0]
     assert found[2:4].tolist() == [1, 0]
     exact = len(source.tokenizer.encode(texts[4])) - LENGTH + 2
     assert found[4] == pytest.approx(exact, abs=3)
-
-
-def test_attention_is_that_of_the_encoder(call, source):
-    text, tokenizer = "The old [MASK] left.", source.tokenizer
-    ids = [tokenizer.cls_id, *tokenizer.encode(text), tokenizer.sep_id]
-    assert tokenizer.mask_id not in ids  # the literal means a mask in fill_mask only
-    expected = source.model.encoder({"input_ids": [ids]}, return_attention=True)["attention"]
-    found = call("attention", [text, "", "long " * 50])
-    size = len(ids)
-    assert found["attention"].shape == (3, 2, 2, 32, 32)
-    for block, shares in enumerate(expected):
-        own = found["attention"][0, block]
-        np.testing.assert_allclose(own[:, :size, :size], shares[0], atol=1e-5)
-        assert not own[:, size:].any() and not own[:, :, size:].any()
-    pieces = [tokenizer.piece_of(id).encode() for id in ids]
-    assert found["pieces"][0].tolist() == pieces + [b""] * (32 - size)
 
 
 def test_no_content_raises(call, shared_data):

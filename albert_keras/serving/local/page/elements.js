@@ -39,13 +39,6 @@ export function percent(share) {
   return `${(100 * share).toFixed(1)}%`;
 }
 
-/** Creates a <select> with a label; `options` are [value, text]. */
-export function chooser(id, label, options, onChange) {
-  const made = options.map(([value, text]) => make("option", { value, textContent: text }));
-  const select = make("select", { id, onchange: onChange }, ...made);
-  return [make("label", { htmlFor: id, textContent: label }), select];
-}
-
 /**
  * Creates a list of bars.
  *
@@ -84,18 +77,14 @@ export function facts(pairs) {
   return make("dl", { className: "facts" }, ...items);
 }
 
-/**
- * Creates a table of `values`, [row][column], whose colours run from the lowest to the highest one.
- *
- * `describe` returns the title of a cell, and `show` its text.
- */
-export function matrix(names, values, describe, show) {
+/** Creates a table of `values`, [row][column], whose colours run from the lowest to the highest. */
+export function matrix(names, values) {
   const least = Math.min(...values.flat());
   const range = Math.max(...values.flat()) - least || 1;
   const heads = names.map((name) => make("th", { scope: "col" }, make("span", {}, name)));
   const rows = values.map((row, from) => {
-    const cells = row.map((value, to) => {
-      const cell = make("td", { textContent: show(value), title: describe(from, to, value) });
+    const cells = row.map((value) => {
+      const cell = make("td", { textContent: value.toFixed(3) });
       cell.style.setProperty("--weight", `${Math.round((100 * (value - least)) / range)}%`);
       return cell;
     });

@@ -10,11 +10,10 @@
 //                        element `answer`; `field(name)` is the element of a field
 
 import { AskError } from "./ask.js";
-import { bars, chips, chooser, counted, facts, make, matrix, percent, shown } from "./elements.js";
+import { bars, chips, counted, facts, make, matrix, percent, shown } from "./elements.js";
 
 const MASK = "[MASK]";
 const OUTSIDE = "O";
-const SPECIAL = new Set(["[CLS]", "[SEP]", MASK, "<unk>", "<pad>"]);
 const NO_SPAN = -1e6; // lower scores mean that no span is possible
 const MOST_TEXTS = 16;
 
@@ -190,61 +189,6 @@ const tags = {
   },
 };
 
-const tokens = {
-  id: "tokens",
-  title: "Tokens",
-  hint:
-    "The tokens that the encoder reads, and their ids. Equal tokens have the same colour; ␣ marks " +
-    "the start of a word. A text never becomes a special token.",
-  signature: ({ signatures }) => signatures.explain_tokens && "explain_tokens",
-  fields: joinedFields,
-  rows: joined,
-
-  show([{ pieces, ids }], { say, answer }) {
-    const read = pieces.filter((piece) => piece);
-    const special = read.filter((piece) => SPECIAL.has(piece)).length;
-    say(`${counted(read.length, "token")}, ${special} of them special`);
-    const list = read.map((piece, at) => ({
-      word: shown(piece),
-      note: String(ids[at]),
-      colour: SPECIAL.has(piece) ? undefined : ids[at],
-    }));
-    answer.append(chips(list));
-  },
-};
-
-const attention = {
-  id: "attention",
-  title: "Attention map",
-  hint:
-    "Each row shows how one token distributes its attention over all tokens. Only the first 64 " +
-    "tokens of a text are shown. Colours run from the lowest to the highest value of each map.",
-  signature: ({ signatures }) => signatures.attention && "attention",
-  fields: joinedFields,
-  rows: joined,
-
-  show([{ pieces, attention: layers }], { say, answer }) {
-    const names = pieces.filter((piece) => piece).map(shown);
-    const heads = layers[0].length;
-    say(
-      `${counted(names.length, "token")}, ${counted(layers.length, "layer")}, ` +
-        `${counted(heads, "head")}`,
-    );
-    const map = make("div");
-    const draw = () => {
-      const values = layers[layer.value][head.value];
-      const cells = names.map((_, row) => values[row].slice(0, names.length));
-      const describe = (from, to, share) =>
-        `“${names[from]}” gives ${percent(share)} of its attention to “${names[to]}”.`;
-      map.replaceChildren(matrix(names, cells, describe, () => ""));
-    };
-    const [layerLabel, layer] = chooser("layer", "Layer", numbered(layers.length), draw);
-    const [headLabel, head] = chooser("head", "Head", numbered(heads), draw);
-    answer.append(make("p", { className: "choosers" }, layerLabel, layer, headLabel, head), map);
-    draw();
-  },
-};
-
 const similarity = {
   id: "similarity",
   title: "Similarity",
@@ -266,7 +210,7 @@ const similarity = {
     const [best, one, other] = pairs.reduce((most, pair) => (pair[0] > most[0] ? pair : most));
     say(`Most similar: ${one + 1} and ${other + 1}, cosine ${best.toFixed(3)}`);
     const names = rows.map(({ text }, at) => `${at + 1}  ${text}`);
-    answer.append(matrix(names, cosines, () => "", (value) => value.toFixed(3)));
+    answer.append(matrix(names, cosines));
   },
 };
 
@@ -277,8 +221,6 @@ export const VIEWS = [
   questionAnswering,
   multipleChoice,
   tags,
-  tokens,
-  attention,
   similarity,
 ];
 
@@ -300,32 +242,8 @@ function givesScore(model) {
   return isScore && !("question_answering" in model.signatures);
 }
 
-/** Returns the fields of a text, or of two that form one text: a pair, or question and passage. */
-function joinedFields({ samples, ...model }) {
-  const { question, context, first, second } = samples;
-  if (model.task?.finds_spans) {
-    return [
-      { name: "first", label: "Question", value: question, lines: 2 },
-      { name: "second", label: "Passage", value: context, lines: 5 },
-    ];
-  }
-  if (!takesPair(model)) return [{ name: "first", label: "Text", value: first, lines: 3 }];
-  return [
-    { name: "first", label: "First text", value: first, lines: 2 },
-    { name: "second", label: "Second text", value: second, lines: 2 },
-  ];
-}
-
-function joined({ first, second }) {
-  return [{ text: second === undefined ? first : `${first.replaceAll("\t", " ")}\t${second}` }];
-}
-
 function lines(text, fewest) {
   const found = text.split("\n").map((line) => line.trim()).filter(Boolean);
   if (found.length >= fewest && found.length <= MOST_TEXTS) return found;
   throw new AskError(`Give ${fewest} to ${MOST_TEXTS} lines. There are ${found.length}.`);
-}
-
-function numbered(count) {
-  return Array.from({ length: count }, (_, at) => [String(at), String(at + 1)]);
 }

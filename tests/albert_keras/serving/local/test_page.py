@@ -18,20 +18,20 @@ SCRIPTS = {name: text for name, text in FILES.items() if name.endswith(".js")}
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="no node on the PATH")
 
 #: The view of each signature that views ask, and the signatures of each kind of task.
-VIEWS = {"explain_tokens": "tokens", "attention": "attention", "multiple_choice": "multiple-choice"}
-VIEWS |= {"question_answering": "question-answering", "tags": "tags"}
+VIEWS = {"multiple_choice": "multiple-choice", "tags": "tags"}
+VIEWS |= {"question_answering": "question-answering", "embed": "similarity"}
 SIGNATURES = {
-    "classification": ("text_pair", "explain_tokens", "attention"),
+    "classification": ("text_pair", "embed"),
     "regression": ("serving_default",),
     "choice": ("multiple_choice",),
     "tagging": ("tags",),
-    "spans": ("question_answering", "explain_tokens"),
+    "spans": ("question_answering",),
     "spans_or_none": ("question_answering",),
     "multi_label": ("serving_default",),
     "multi_regression": ("serving_default",),
     "similarity": ("text_pair",),
 }
-PRETRAINED = {"fill-mask", "sentence-order", "tokens", "attention", "similarity"}
+PRETRAINED = {"fill-mask", "sentence-order", "similarity"}
 #: What scripts need of a browser.
 BROWSER = """
 class Element {
