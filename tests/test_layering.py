@@ -22,7 +22,7 @@ ROWS = {
         ("tasks",),
         ("distillation",),
         ("serving/layout",),
-        ("serving/graph", "serving/saved_model", "serving/sample_texts"),
+        ("serving/graph", "serving/saved_model"),
         ("serving/calls", "serving/serve_check"),
         ("serving/predictor", "serving/export"),
         ("serving/publish", "serving/kit", "serving/local"),

@@ -21,12 +21,10 @@ def export(
     run: Path | None = None,
     out: Annotated[Path, Option()],
     step: Step = None,
-    version: Annotated[int | None, Option(show_default="the next one")] = None,
     sequence_length: Annotated[
         int | None, Option("--max-seq-length", show_default="as in training")
     ] = None,
     precision: str = "float32",
-    keras_precision: str = "float32",
     lite: list[str] | None = None,
     card: bool = False,
 ):
@@ -43,12 +41,9 @@ def export(
     Args:
       run: Folder of a run, of a fine-tuning (its best seed), of a converted model or of an export
         of a pre-trained model; a .keras file; the name of a shipped model; or hf://OWNER/NAME.
-      out: Folder named like the model; the version is created in it.
-      version: Version number.
+      out: Folder named like the model; the next version is created in it.
       sequence_length: Tokens after which a text is truncated.
       precision: Precision: float32, bfloat16 or int8 (weights only).
-      keras_precision: Precision in which the .keras file stores the weights: float32, float16 for
-        less than half the size, or bfloat16 for a third.
       lite: Also write TensorFlow Lite: float16 or int8; may be repeated.
       card: Only write the model card of the export in --out again, after a change of its card.yaml.
     """
@@ -83,35 +78,16 @@ def _lines(result):
     yield f"version {result.version} of `{folder.name}`, {step}{size}: {result.path}"
     yield from _variant_lines(result)
     yield f"signatures: {', '.join(result.signatures)}"
-    yield f"fingerprint: {result.fingerprint['saved_model_checksum']}"
-    if result.largest_difference is not None:
-        yield f"checked: answers agree with the Python code within {result.largest_difference:.1g}"
     yield f"for Keras: {result.keras_file}; description: {folder / 'README.md'}"
     yield f"serve: {shell('albert-keras', 'serve', folder)}"
     server = "tensorflow_model_server", "--rest_api_port=8501", f"--model_name={folder.name}"
     yield f"serve: {shell(*server, f'--model_base_path={folder.absolute()}')}"
-    if "fill_mask" in result.signatures:
-        from albert_keras.serving.sample_texts import sample_texts
-
-        text = sample_texts(result.path).masked
-        yield f"next: {shell('albert-keras', 'predict', folder, text)}"
 
 
 def _variant_lines(result):
-    """Yields size and loss of accuracy of each variant, if losses were measured."""
-    if not result.losses:
-        return
-    sizes = {result.precision: result.saved_model_bytes}
-    sizes |= {f"lite {weights}": size for weights, size in result.lite_bytes.items()}
-    for variant, size in sizes.items():
-        loss = result.losses.get(variant)
-        yield f"{variant}: {size / 1e6:.1f} MB" + (f", {_describe_loss(loss)}" if loss else "")
-    count = next(iter(result.losses.values())).num_predictions
-    yield f"measured on {count} texts"
-
-
-def _describe_loss(loss):
-    return (
-        f"same answer as float32 for {percent(loss.agreement)}, outputs differ by "
-        f"{loss.mean_difference:.2g} on average and {loss.largest_difference:.2g} at most"
-    )
+    """Yields the loss of accuracy of each variant, if any was measured."""
+    for variant, loss in result.losses.items():
+        yield (
+            f"{variant}: same answer as float32 for {percent(loss.agreement)} of "
+            f"{loss.num_predictions}, outputs differ by {loss.largest_difference:.2g} at most"
+        )

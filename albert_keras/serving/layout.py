@@ -21,29 +21,20 @@ MASK_LITERAL = "[MASK]"
 EXAMPLE_FEATURES = ("text", "pair")
 #: Candidates for each [MASK].
 TOP_K = 10
-#: Largest version that `tensorflow_model_server` reads: an int64.
-MAX_VERSION = 2**63 - 1
 
-#: A server reads "003" and "+3" as version 3, too; beside it is its `keras_file`.
-_NUMBERED = re.compile(r"\+?(\d+)|model-(\d+)\.keras", re.ASCII)
+#: The number of a version, of its `keras_file`, or of a version that is being written.
+_NUMBERED = re.compile(r"(?:\.|model-)?(\d+)", re.ASCII)
 _MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def check_model_name(name: str) -> str:
     """Returns the name of a model, a folder name and part of addresses; InputError for others."""
-    if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name):
+    if not _MODEL_NAME.fullmatch(name):
         raise InputError(
             "The name of a model must have 1 to 64 characters of `a-z`, `0-9`, `_` and `-`, and "
             f"start with a letter or digit. Received: {name!r}."
         )
     return name
-
-
-def check_version(version: int) -> int:
-    """Returns a version, from 1 to the largest int64; raises InputError for others."""
-    if isinstance(version, bool) or not isinstance(version, int) or not 0 < version <= MAX_VERSION:
-        raise InputError(f"A version must be an int from 1 to 2^63 - 1. Received: {version!r}.")
-    return version
 
 
 def split_version(path: str | Path) -> tuple[Path, int | None]:
@@ -64,7 +55,7 @@ def split_version(path: str | Path) -> tuple[Path, int | None]:
             f"the name of the model, such as `books/1`. Received: `{path}`. Move it to "
             f"`{folder / '1'}`."
         )
-    return folder.parent, check_version(int(folder.name))
+    return folder.parent, int(folder.name)
 
 
 def size_of(folder: Path) -> int:
@@ -81,49 +72,22 @@ class Draft(NamedTuple):
 
 
 @contextlib.contextmanager
-def new_version(out: Path, version: int | None = None) -> Generator[Draft, None, None]:
-    """Yields a Draft: a version that gets its number when the block succeeds.
+def new_version(out: Path) -> Generator[Draft, None, None]:
+    """Yields a Draft: a version that gets the number after the largest one if the block succeeds.
 
     Servers ignore its folder until then, as its name is not a number. If the block fails, nothing
     remains.
 
     Args:
         out: Folder of the model; `tensorflow_model_server`'s base path.
-        version: None takes the number after the largest one.
-
-    Raises:
-        InputError: If a number is impossible, or if the version exists, also at the end.
     """
-    if version is None:
-        written = [path.name.split(".")[1] for path in unfinished_folders(out, "[1-9]*")]
-        used = [number for number, _ in _numbered(out)] + [
-            int(one) for one in written if one.isdigit()
-        ]
-        version = 1 + max((number for number in used if number <= MAX_VERSION), default=0)
-    check_version(version)
-    _check_is_free(out, version)
-    target = out / str(version)
+    unfinished_folders(out, "[1-9]*")  # removes what killed exports left
+    names = [path.name for path in out.iterdir()] if out.is_dir() else []
+    taken = [int(found[1]) for name in names if (found := _NUMBERED.match(name))]
+    target = out / str(1 + max(taken, default=0))
     with whole_folder(target) as folder:
         model = folder / "model.keras"
-        yield Draft(version, folder, model)
-        _check_is_free(out, version)  # another export may have published it
+        yield Draft(int(target.name), folder, model)
         if model.exists():
             fsync(model)
             os.replace(model, keras_file(target))
-
-
-def _check_is_free(out, number):
-    path = next((path for found, path in _numbered(out) if found == number), None)
-    if path is not None:
-        raise InputError(
-            f"`{path}` exists, and nothing is ever overwritten. "
-            "Remove it or choose another version."
-        )
-
-
-def _numbered(out):
-    """Yields (number, path) of each version and each model for Keras, even without the other."""
-    for path in sorted(out.iterdir()) if out.is_dir() else ():
-        match = _NUMBERED.fullmatch(path.name)
-        if match:
-            yield int(match[1] or match[2]), path

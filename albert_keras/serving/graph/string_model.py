@@ -19,6 +19,7 @@ from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.similarity import AlbertForSimilarity
 from albert_keras.serving.graph.precision import StoredModel
 
+
 class StringModel(tf.Module):
     """Signatures over plain strings, with a free batch dimension.
 

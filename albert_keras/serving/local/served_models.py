@@ -7,7 +7,6 @@ from google.protobuf.json_format import MessageToDict
 
 from albert_keras.serving.local.rest_json import read_inputs, read_request, write_answer
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.serving.saved_model.server_ops import read_saved_model
 from albert_keras.serving.saved_model.signatures import (
     as_json,
@@ -33,7 +32,6 @@ class ServedModel:
         self._signatures = {
             one.name: one for one in read_signatures(folder) if one.method == "predict"
         }
-        self._samples = sample_texts(folder)
         (graph,) = read_saved_model(folder).meta_graphs
         #: The signatures in the JSON of `SignatureDef` messages.
         self.definitions = {
@@ -51,13 +49,7 @@ class ServedModel:
             "version": self.version,
             "precision": self._predictor.precision,
             "signatures": as_json(self._signatures.values()),
-            "task": task
-            and {
-                "name": task.config.name,
-                "takes_pair": task.takes_pair,
-                "finds_spans": task.finds_spans,
-            },
-            "samples": self._samples._asdict(),
+            "task": task and task.config.name,
         }
 
     def answer(self, body: bytes) -> bytes:

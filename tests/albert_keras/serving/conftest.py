@@ -14,10 +14,10 @@ from tests.albert_keras.tasks.small_tasks import make_task
 
 @pytest.fixture(scope="session")
 def small_export(tiny_run, tmp_path_factory):
-    """Returns the ExportResult of int8 and float16 weights, with both TensorFlow Lite files."""
+    """Returns the ExportResult of int8 weights, with both TensorFlow Lite files."""
     out = tmp_path_factory.mktemp("saved_models") / "small"
     lite = ["float16", "int8"]
-    return export(tiny_run, out, precision="int8", lite=lite, keras_precision="float16")
+    return export(tiny_run, out, precision="int8", lite=lite)
 
 
 @pytest.fixture(scope="session")

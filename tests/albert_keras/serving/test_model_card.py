@@ -53,8 +53,8 @@ def test_a_pretrained_model_is_told_as_it_is(out):
         "| Seed | 0 |",
         "lamb, learning rate 0.002, 300 steps of warm-up",
         'load_model("model-1.keras")',
-        "`354b4ad7` `2901f8ae` |",
-        'predictor.fill_mask(["',
+        'predictor.fill_mask(["... [MASK] ..."])',
+        "The weights of the SavedModel are float32. A SavedModel",
         "pipeline_tag: fill-mask",
     ):
         assert text in card
@@ -67,10 +67,9 @@ def test_a_finetuned_model_is_told_as_it_is(out):
         "Labels: negative, positive.",
         "| accuracy | 0.9128 | | f1 (of positive) | 0.9 |",
         "development examples",
-        "| 1 | 300 | int8 |",
-        "| 0.9128 | 99.6 % of 256 |",
+        "are int8. It gave the same answer as float32 in 99.6 % of 256 cases.",
         "| Initial weights | t2 step 12000 |",
-        "predictor.answer(",
+        'predictor.answer([{"text": "..."}])',
     ):
         assert text in card
     assert "fill_mask" not in card
@@ -93,14 +92,13 @@ def test_scores_of_held_out_records_say_of_which_and_stand_beside_those_of_count
     assert "The model has not learned to use context." in card
 
 
-def test_the_language_and_a_time_budget_are_told_and_letters_are_real(out):
+def test_the_language_and_a_time_budget_are_told(out):
     record = copy.deepcopy(PRETRAINED)
     record["run"]["data"]["language"] = "ar"
     record["run"]["config"]["training"]["time_budget"] = "8h"
     card = model_card(publish(out, 1, record))
     assert "\nlanguage: ar\n" in card and "| Language | ar |" in card
     assert "| Steps | 12,000 in a time budget of 8h |" in card
-    assert 'predictor.fill_mask(["جلس' in card and "\\u" not in card
 
 
 @pytest.mark.parametrize("record", [PRETRAINED, FINETUNED], ids=["pretrained", "finetuned"])
@@ -110,16 +108,11 @@ def test_it_tells_neither_who_made_a_model_nor_where(out, record):
     assert "books of mine" not in card and "secret" not in card and str(out.parent) not in card
 
 
-def test_it_is_about_the_newest_version_lists_all_and_is_the_same_again(out):
+def test_it_is_about_the_newest_version_and_is_the_same_again(out):
     publish(out, 9, PRETRAINED)
     publish(out, 10, FINETUNED)
     card = model_card(out)
     assert 'load_model("model-10.keras")' in card
-    table = card.partition("## Versions")[2]
-    assert [line.split(" | ")[:3] for line in table.strip().split("\n")[4:]] == [
-        ["| 10", "300", "int8"],
-        ["| 9", "12,000", "float32"],
-    ]
     (out / "README.md").write_text("an older one")
     write_model_card(out)
     assert (out / "README.md").read_text() == card == model_card(out)
@@ -163,7 +156,7 @@ def test_labels_read_as_they_are(out, label):
     page = rendered(model_card(publish(out, 1, record)))
     text = label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     assert f"<p>Labels: {text}, positive.</p>" in page
-    assert f"<td>{text}</td>" in page
+    assert f"of the SavedModel are {text}." in page
     assert f"<td>{' '.join(text.replace('_', ' ').split())}</td>" in page
     assert "<script" not in page and '<a href="http' not in page
     assert page.count("<h2>") == rendered(model_card(out)).count("<h2>")

@@ -1,10 +1,9 @@
 """Exports are published completely, serve strings, load in Keras, and say what precision costs."""
 
 import json
-import logging
-import shutil
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -13,7 +12,6 @@ import tensorflow as tf
 
 from albert_keras.conversion.convert import convert
 from albert_keras.formats.detection import versions
-from albert_keras.formats.keras_file import KerasFile
 from albert_keras.models.answers import ClassAnswer, ScoreAnswer
 from albert_keras.models.text_classifiers import AlbertForClassification
 from albert_keras.runs.run import Run
@@ -23,17 +21,21 @@ from albert_keras.serving.export.lite import write_lite
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.layout import new_version
 from albert_keras.serving.predictor import Candidate, Predictor
-from albert_keras.serving.publish import export, round_weights
+from albert_keras.serving.publish import export
 from albert_keras.serving.saved_model.signatures import WARM_UP_FILE, read_signatures
 from albert_keras.serving.serve_check import serve_check
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.local.running import running
-from tests.albert_keras.serving.small_exports import assert_alike, make_model, write_run
+from tests.albert_keras.serving.small_exports import (
+    assert_alike,
+    make_model,
+    write_export,
+    write_run,
+)
 from tests.albert_keras.serving.test_string_tasks import DIRTY
 from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 from tests.parameters import slow
 
-LARGEST = 2**63 - 1
 FRESH_PROCESS = """
 import sys
 import tensorflow as tf
@@ -84,8 +86,7 @@ def test_a_version_of_a_task_says_what_it_is(pairs_export):
     record = json.loads((version / "export.json").read_text())
     assert record["kind"] == "finetuning" and record["task"]["labels"] == ["no", "yes", "maybe"]
     assert record["task"]["takes_pair"] and record["task"]["max_seq_length"] == 40
-    assert len(record["fingerprint"]) == 5 and set(record["signatures"]) == set(signatures)
-    assert 0 <= record["largest_difference"] < 1e-5
+    assert set(record["signatures"]) == set(signatures)
 
 
 def test_where_files_lay_and_what_was_typed_stays_at_home(pairs_export, tiny_export):
@@ -136,8 +137,8 @@ def test_a_model_from_a_preset_answers_as_its_predict(tiny_run, tmp_path):
         tiny_run, labels=["dull", "warm"], sequence_length=32
     )
     model.save(tmp_path / "films.keras")
-    result = export(tmp_path / "films.keras", tmp_path / "films", version=7)
-    assert result.version == 7 and "classify" in result.signatures
+    result = export(tmp_path / "films.keras", tmp_path / "films")
+    assert "classify" in result.signatures
     texts = [text for text in DIRTY if text.strip()]
     assert_alike(Predictor(tmp_path / "films").answer(texts), model.answer(texts))
     with running([tmp_path / "films"]) as server:
@@ -150,9 +151,9 @@ def test_narrow_models_of_all_kinds_pass_all_checks(run_of_kind, tmp_path, preci
     for kind in [*SETTINGS][kinds::2]:  # they change the encoder, which all kinds share
         result = export(run_of_kind(kind), tmp_path / kind, precision=precision)
         loss = result.losses[precision]
-        assert 0 < loss.num_predictions <= 256 and result.num_bytes > result.saved_model_bytes
+        assert 0 < loss.num_predictions <= 256
         if kind in ("regression", "multi_regression"):  # scores of a head that was drawn
-            assert loss.mean_difference < 0.1
+            assert loss.largest_difference < 0.3
         else:
             assert loss.agreement > 0.8
 
@@ -165,7 +166,6 @@ def test_block_sparse_attention_passes_all_checks(tiny_tokenizer, tiny_corpus, t
     assert 5 * 4 < task.max_seq_length  # more positions than one attends to
     run = write_run(tmp_path / "run", task, model, tiny_tokenizer, tiny_corpus)
     result = export(run, tmp_path / "name")
-    assert result.largest_difference < 1e-5
     assert keras.models.load_model(result.keras_file).config.attention == "block-sparse"
 
 
@@ -173,10 +173,12 @@ def test_block_sparse_attention_passes_all_checks(tiny_tokenizer, tiny_corpus, t
     "kind",
     ["spans", *slow("choice", "similarity")],
 )
-def test_tensorflow_lite_answers_as_the_run(kind, run_of_kind, tmp_path):
+def test_tensorflow_lite_answers_as_the_run(kind, of_kind, run_of_kind, tiny_tokenizer, tmp_path):
     source = open_source(run_of_kind(kind))
     files = write_lite(tmp_path, source, ["float16"])
-    losses = compare(source, "float32", None, files)
+    task, model, module = of_kind(kind)
+    predictor = Predictor(write_export(tmp_path / "export" / "1", task, model, tiny_tokenizer))
+    losses = compare(source, module, "float32", predictor, files)
     assert losses["lite float16"].num_predictions > 1
     assert losses["lite float16"].largest_difference < 0.01
     signatures = tf.lite.Interpreter(str(files["float16"])).get_signature_list()
@@ -184,13 +186,6 @@ def test_tensorflow_lite_answers_as_the_run(kind, run_of_kind, tmp_path):
 
 
 # Whole or not at all, whoever else publishes, fails or is killed
-
-
-def publish(out, **options):
-    with new_version(out, **options) as draft:
-        (draft.folder / "saved_model.pb").write_text("graph")
-        draft.keras_file.write_text("keras")
-    return draft.version
 
 
 def test_a_version_and_its_model_for_keras_appear_when_the_block_ends(tmp_path):
@@ -216,17 +211,6 @@ def test_a_failure_leaves_nothing(tiny_run, tmp_path, monkeypatch):
     assert not contents(tmp_path)
 
 
-def test_the_number_is_the_one_after_the_largest(tmp_path):
-    for name in ("2", "0010", "v99", "model-50", str(LARGEST + 1)):
-        (tmp_path / name).mkdir()
-    assert publish(tmp_path) == 11
-    (tmp_path / "model-30.keras").touch()
-    assert publish(tmp_path) == 31
-    assert publish(tmp_path, version=LARGEST) == LARGEST
-    with pytest.raises(InputError, match=f"from 1 to .* Received: {LARGEST + 1}"):
-        publish(tmp_path)
-
-
 def test_the_readme_of_another_folder_is_never_replaced(tiny_run, tmp_path):
     (tmp_path / "README.md").write_text("my project")
     with pytest.raises(InputError, match="is not the card of a model"):
@@ -234,71 +218,26 @@ def test_the_readme_of_another_folder_is_never_replaced(tiny_run, tmp_path):
     assert contents(tmp_path) == ["README.md"]
 
 
-@pytest.mark.parametrize("name", ["003", "+3", "model-3.keras"])
-def test_a_version_that_exists_is_refused_before_any_work(tmp_path, name):
-    (tmp_path / name).mkdir()
-    with pytest.raises(InputError, match="nothing is ever overwritten"):
-        with new_version(tmp_path, version=3):
-            pytest.fail("the block was run")
-    assert contents(tmp_path) == [name]
-
-
 def test_two_exports_at_once_are_two_versions(tmp_path):
-    with new_version(tmp_path) as draft:
-        draft.keras_file.write_text("of the first")
-        assert publish(tmp_path / "." / "") == 2
-    assert contents(tmp_path) == ["1", "2", "model-1.keras", "model-2.keras"]
-    assert (tmp_path / "model-1.keras").read_text() == "of the first"
-
-
-def test_a_version_that_appears_meanwhile_is_not_replaced(tmp_path):
-    with pytest.raises(InputError, match="nothing is ever overwritten"), new_version(tmp_path):
-        (tmp_path / "1").mkdir()
-    assert contents(tmp_path) == ["1"]
+    for name in ("2", "v99", "model-5.keras"):
+        (tmp_path / name).mkdir()
+    with new_version(tmp_path) as first, new_version(tmp_path / "." / "") as second:
+        second.keras_file.write_text("of the second")
+    assert (first.version, second.version) == (6, 7)
+    assert set(contents(tmp_path)) == {*("2", "6", "7"), "v99", "model-5.keras", "model-7.keras"}
+    assert (tmp_path / "model-7.keras").read_text() == "of the second"
 
 
 def test_what_a_killed_export_left_is_removed(tmp_path):
     (tmp_path / "1").mkdir()
     (tmp_path / ".1.tmp-9").mkdir()
     (tmp_path / ".1.tmp-9" / "model.keras").touch()
-    assert publish(tmp_path) == 2
-    assert contents(tmp_path) == ["1", "2", "model-2.keras"]
+    with new_version(tmp_path) as draft:
+        assert draft.version == 2
+    assert contents(tmp_path) == ["1", "2"]
 
 
 # Precision
-
-
-@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
-def test_weights_of_the_keras_model_are_rounded_and_nothing_else(tiny_export, tmp_path, precision):
-    file = shutil.copy(tiny_export / "model-1.keras", tmp_path / "1.keras")
-    before, size = KerasFile(file).tensors(), file.stat().st_size
-    round_weights(file, precision)
-    after = KerasFile(file).tensors()
-    assert after.shapes == before.shapes
-    dtype = tf.as_dtype(precision).as_numpy_dtype
-    for name in before.shapes:
-        value = before.read(name)
-        expected = np.float16(value.astype(dtype)) if value.ndim > 1 else value
-        np.testing.assert_array_equal(after.read(name), expected)
-    rounded = file.stat().st_size
-    assert rounded < size
-    round_weights(file, precision)
-    assert file.stat().st_size == rounded  # not its bytes: h5py 3.14 stores the time of groups
-    again = KerasFile(file).tensors()
-    for name in before.shapes:
-        np.testing.assert_array_equal(again.read(name), after.read(name))
-
-
-def test_weights_that_are_too_large_for_float16_are_refused(tiny_export, tmp_path):
-    file = tmp_path / "1.keras"
-    model = keras.models.load_model(tiny_export / "model-1.keras")
-    weight = next(weight for weight in model.weights if len(weight.shape) > 1)
-    weight.assign(weight * 0 + 1e5)
-    model.save(file)
-    content = file.read_bytes()
-    with pytest.raises(InputError, match="at most 65504 .* Received: 100000 in "):
-        round_weights(file, "float16")
-    assert file.read_bytes() == content and contents(tmp_path) == ["1.keras"]
 
 
 @pytest.mark.slow
@@ -311,24 +250,50 @@ def test_narrow_weights_take_less_and_their_loss_is_told_and_kept(small_export, 
     losses = small_export.losses
     assert list(losses) == ["int8", "lite float16", "lite int8"]
     assert all(loss.agreement > 0.5 for loss in losses.values())
-    assert losses["int8"].mean_difference > 0 and losses["int8"].num_predictions > 100
+    assert losses["int8"].largest_difference > 0 and losses["int8"].num_predictions > 100
     record = json.loads((small_export.path / "export.json").read_text())
-    assert (record["precision"], record["keras_precision"]) == ("int8", "float16")
+    assert record["precision"] == "int8"
     assert record["accuracy_loss"] == {name: loss._asdict() for name, loss in losses.items()}
 
 
-def test_differences_are_those_computed_by_hand(caplog):
+def test_differences_are_those_computed_by_hand():
     expected = [Candidate("a", 0.5), Candidate("b", 0.8), Candidate("c", 0.6)]
     variant = [Candidate("a", 0.3), Candidate("b", 0.8), Candidate("d", 0.7)]
-    with caplog.at_level(logging.WARNING):
-        loss = loss_of("bad", expected, variant)
+    loss = loss_of(expected, variant)
     assert loss.num_predictions == 3 and loss.agreement == pytest.approx(2 / 3)
-    assert loss.mean_difference == pytest.approx((0.2 + 0.0 + 0.1) / 3)
     assert loss.largest_difference == pytest.approx(0.2)
-    assert "bad answers as float32 in only 66.7 %" in caplog.text
     # Scores are the same within a hundredth, and classes by their name.
     scores = [ScoreAnswer("0", 1.0), ScoreAnswer("1", 2.0)]
-    assert loss_of("s", scores, [ScoreAnswer("0", 1.009), ScoreAnswer("1", 2.1)]).agreement == 0.5
+    assert loss_of(scores, [ScoreAnswer("0", 1.009), ScoreAnswer("1", 2.1)]).agreement == 0.5
     one, other = (ClassAnswer("0", "yes", p, {"yes": p, "no": 1 - p}) for p in (0.9, 0.6))
-    loss = loss_of("c", [one], [other])
-    assert loss.agreement == 1 and loss.mean_difference == pytest.approx(0.3)
+    loss = loss_of([one], [other])
+    assert loss.agreement == 1 and loss.largest_difference == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(
+    "kind, output, change",
+    [
+        ("pretraining", "pieces", lambda pieces: pieces[:, :, ::-1]),
+        ("pretraining", "scores", lambda scores: scores * 0.9),
+        ("classification", "label", lambda labels: labels[::-1]),
+        ("classification", "probabilities", lambda shares: shares + 1e-3),
+    ],
+)
+def test_an_export_that_answers_otherwise_is_refused(
+    request, tiny_run, run_of_kind, kind, output, change
+):
+    is_task = kind != "pretraining"
+    source = open_source(run_of_kind(kind) if is_task else tiny_run)
+    predictor = request.getfixturevalue("pairs_predictor" if is_task else "predictor")
+
+    def changed(signature, **texts):
+        answer = predictor.ask(signature, **texts)
+        return answer | {output: change(answer[output])}
+
+    module = source.string_model("float32")
+    assert compare(source, module, "float32", predictor, {}) == {}
+    wrong = SimpleNamespace(ask=changed, names=predictor.names)
+    with pytest.raises(RuntimeError, match="does not give the answers of the Python code"):
+        compare(source, module, "float32", wrong, {})
+    losses = compare(source, module, "int8", wrong, {})
+    assert list(losses) == ["int8"]

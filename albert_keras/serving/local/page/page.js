@@ -43,7 +43,7 @@ function route() {
   view = offered.find((one) => one.id === id) ?? offered[0];
   element("model").value = model.name;
   const { version, precision, task } = model;
-  const known = [model.name, `version ${version}`, precision, task ? `task ${task.name}` : ""];
+  const known = [model.name, `version ${version}`, precision, task ? `task ${task}` : ""];
   element("model-facts").textContent = known.filter(Boolean).join(" · ");
   const links = offered.map((one) => {
     const link = make("a", { href: `#${model.name}/${one.id}`, textContent: titleOf(one) });
@@ -65,9 +65,9 @@ function showView() {
   element("title").textContent = titleOf(view);
   element("view-hint").textContent = view.hint;
   document.title = `${titleOf(view)} · ${model.name} · albert-keras`;
-  const fields = view.fields(model).map(({ name, label, value, lines }) => {
+  const fields = view.fields(model).map(({ name, label, lines }) => {
     const id = `${view.id}-${name}`;
-    const properties = { id, rows: lines, dir: "auto", value: drafts.get(id) ?? value };
+    const properties = { id, rows: lines, dir: "auto", value: drafts.get(id) ?? "" };
     const field = make("textarea", properties);
     field.addEventListener("input", () => drafts.set(id, field.value));
     return make("div", {}, make("label", { htmlFor: id, textContent: label }), field);

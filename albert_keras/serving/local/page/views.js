@@ -3,7 +3,7 @@
 // A view is an object with
 //   id, title, hint      the last two may be functions of the model
 //   signature(model)     the signature that it asks, or undefined if the model has none
-//   fields(model)        a list of {name, label, value, lines}; `value` is an example
+//   fields(model)        a list of {name, label, lines}
 //   rows(texts, model)   the rows of a request, of the texts by the names of the fields; by default
 //                        one row, which is these texts
 //   show(outputs, {rows, model, say, field, answer})  says a headline, and puts the rest into the
@@ -22,7 +22,7 @@ const fillMask = {
   title: "Fill mask",
   hint: "The most probable tokens for each [MASK]. Click one to insert it into the text.",
   signature: ({ signatures }) => signatures.fill_mask && "fill_mask",
-  fields: ({ samples }) => [{ name: "text", label: "Text", value: samples.masked, lines: 3 }],
+  fields: () => [{ name: "text", label: "Text", lines: 3 }],
 
   rows({ text }) {
     if (!text.includes(MASK)) throw new AskError(`The text must contain ${MASK} at least once.`);
@@ -58,9 +58,9 @@ const sentenceOrder = {
   title: "Sentence order",
   hint: "Whether the first segment precedes the second one in a text, or the two are swapped.",
   signature: ({ signatures }) => signatures.sentence_order && "sentence_order",
-  fields: ({ samples }) => [
-    { name: "first", label: "First segment", value: samples.first, lines: 2 },
-    { name: "second", label: "Second segment", value: samples.second, lines: 2 },
+  fields: () => [
+    { name: "first", label: "First segment", lines: 2 },
+    { name: "second", label: "Second segment", lines: 2 },
   ],
 
   show([{ in_order: share }], { say, answer }) {
@@ -80,13 +80,13 @@ const classify = {
   hint: "The probability of each label, or the score that the model predicts.",
   signature: (model) =>
     (gives(model, "probabilities") || givesScore(model)) && textSignature(model),
-  fields: ({ samples, ...model }) =>
+  fields: (model) =>
     takesPair(model)
       ? [
-          { name: "first", label: "First text", value: samples.first, lines: 3 },
-          { name: "second", label: "Second text", value: samples.second, lines: 3 },
+          { name: "first", label: "First text", lines: 3 },
+          { name: "second", label: "Second text", lines: 3 },
         ]
-      : [{ name: "text", label: "Text", value: samples.first, lines: 3 }],
+      : [{ name: "text", label: "Text", lines: 3 }],
 
   show([output], { say, answer }) {
     const { label, labels, probabilities, thresholds, score, scores } = output;
@@ -115,9 +115,9 @@ const questionAnswering = {
   title: "Question answering",
   hint: "Finds the span of the passage that answers the question.",
   signature: ({ signatures }) => signatures.question_answering && "question_answering",
-  fields: ({ samples }) => [
-    { name: "question", label: "Question", value: samples.question, lines: 1 },
-    { name: "context", label: "Passage", value: samples.context, lines: 7 },
+  fields: () => [
+    { name: "question", label: "Question", lines: 1 },
+    { name: "context", label: "Passage", lines: 7 },
   ],
 
   show([{ answer: span, start, end, score, null_score }], { rows, say, answer }) {
@@ -146,10 +146,10 @@ const multipleChoice = {
     "Chooses the option that answers the question about the passage. An _ in the question is a " +
     "blank that the option fills.",
   signature: ({ signatures }) => signatures.multiple_choice && "multiple_choice",
-  fields: ({ samples }) => [
-    { name: "context", label: "Passage", value: samples.context, lines: 5 },
-    { name: "question", label: "Question", value: samples.question, lines: 1 },
-    { name: "options", label: "Options, one per line", value: samples.options.join("\n"), lines: 4 },
+  fields: () => [
+    { name: "context", label: "Passage", lines: 5 },
+    { name: "question", label: "Question", lines: 1 },
+    { name: "options", label: "Options, one per line", lines: 4 },
   ],
   rows: ({ options, ...texts }) => [{ ...texts, options: lines(options, 2) }],
 
@@ -171,7 +171,7 @@ const tags = {
     "The most probable tag of each word, and its probability. The text is split as the training " +
     "file was.",
   signature: ({ signatures }) => signatures.tags && "tags",
-  fields: ({ samples }) => [{ name: "text", label: "Text", value: samples.words, lines: 3 }],
+  fields: () => [{ name: "text", label: "Text", lines: 3 }],
 
   show([{ words, tags, probability }], { say, answer }) {
     const count = words.filter((word) => word).length;
@@ -196,10 +196,7 @@ const similarity = {
     "The cosine between the vectors of each two texts: 1 for the same direction. Without training " +
     "for similarity, cosines of all texts are high: compare them with each other.",
   signature: ({ signatures }) => signatures.embed && "embed",
-  fields: ({ samples: { first, second, question, context } }) => {
-    const value = [first, second, question, context].join("\n");
-    return [{ name: "texts", label: "Texts, one per line", value, lines: 5 }];
-  },
+  fields: () => [{ name: "texts", label: "Texts, one per line", lines: 5 }],
   rows: ({ texts }) => lines(texts, 2).map((text) => ({ text })),
 
   show(outputs, { rows, say, answer }) {
@@ -224,8 +221,8 @@ export const VIEWS = [
   similarity,
 ];
 
-function takesPair({ task, signatures }) {
-  return Boolean(task?.takes_pair) || "text_pair" in signatures;
+function takesPair({ signatures }) {
+  return "text_pair" in signatures;
 }
 
 function textSignature(model) {

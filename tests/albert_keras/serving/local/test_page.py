@@ -48,11 +48,13 @@ ASK_ALL = """
 import { bodyOf, listModels, predict } from "./ask.js";
 import { VIEWS } from "./views.js";
 const fetched = fetch;
+const TEXTS = { texts: "one\\ntwo", options: "a\\nb", question: "who?" };
 globalThis.fetch = (path, request) => fetched(new URL(path, process.argv[2]), request);
 const found = {};
 for (const model of await listModels()) {
   for (const view of VIEWS.filter((one) => one.signature(model))) {
-    const examples = view.fields(model).map(({ name, value }) => [name, value]);
+    const text = view.id === "fill-mask" ? "A [MASK] left." : "A ferry left.";
+    const examples = view.fields(model).map(({ name }) => [name, TEXTS[name] ?? text]);
     const rows = view.rows?.(Object.fromEntries(examples), model) ?? [Object.fromEntries(examples)];
     const signature = view.signature(model);
     const outputs = await predict(model, signature, bodyOf(signature, rows));
