@@ -5,7 +5,8 @@ cause of many reports of chance results.
 """
 
 import hashlib
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import keras
@@ -19,6 +20,9 @@ from data_pipeline.errors import InputError
 _ENCODER = "bert/"
 #: The part of the encoder that only some models with the same configuration may have.
 _POOLER = "bert/pooler/"
+
+#: How the weights of a head end that have a row for each label.
+_PER_LABEL = ("output_weights", "output_bias")
 
 
 class ArrayTensors:
@@ -76,6 +80,9 @@ class LoadReport:
     loaded: dict[str, int]  # number of values of each loaded weight of the model
     new: dict[str, int]  # number of values of each weight that keeps its initial values
     unused: tuple[str, ...]  #: Heads of the source that were not used, see `HEADS` in `shape.py`.
+    #: Labels whose part of the head was loaded, and those whose part is new; () if not by label.
+    kept_labels: tuple[str, ...] = ()
+    new_labels: tuple[str, ...] = ()
 
     def lines(self):
         """Returns the report as text (list of str)."""
@@ -88,11 +95,19 @@ class LoadReport:
             + (f" and {_listing(head)}" if head else "")
         ]
         lines += [f"newly initialized: {_listing(self.new)}"] if self.new else []
+        if self.new_labels:
+            names = ", ".join(f"`{label}`" for label in self.new_labels)
+            lines.append(f"the head knows {len(self.kept_labels)} of the labels, new are: {names}")
         return lines + ([f"heads not used: {', '.join(self.unused)}"] if self.unused else [])
 
 
 def load_encoder(
-    tensors, model, source: str, with_head: bool = False, heads: Iterable[str] = ()
+    tensors,
+    model,
+    source: str,
+    with_head: bool = False,
+    heads: Iterable[str] = (),
+    labels: Sequence[str] = (),
 ) -> LoadReport:
     """Assigns the encoder's weights of a source to a model, all or none.
 
@@ -100,10 +115,12 @@ def load_encoder(
         tensors: CheckpointTensors or ArrayTensors.
         model: keras.Model. The names of its encoder's weights start with "bert/".
         source: Name of the source in messages.
-        with_head: Whether the source was trained for the same task. Its head is then loaded, too,
-            provided that all weights of it exist in the model's shapes.
+        with_head: Whether the source was trained for the same kind of task. Its head is then
+            loaded, too, provided that all weights of it exist in the model's shapes.
         heads: Prefixes of further parts, such as "cls/predictions/". Each is loaded, all of it or
             none, if the source has any of its tensors.
+        labels: Of the head of the source. Where the model has other labels, those of the same name
+            keep their part of the head, and the others begin as they are.
 
     Raises:
         InputError: With all tensors of the encoder, and of `heads`, that are missing or
@@ -124,11 +141,28 @@ def load_encoder(
         return is_required or (name.startswith(parts) and not is_moment(name))
 
     chosen = {name: weight for name, weight in weights.items() if is_part(name)}
-    if with_head and all(list(w.shape) == tensors.shapes.get(n) for n, w in weights.items()):
+    own_labels = tuple(getattr(model, "labels", ()))
+    kept = [label for label in own_labels if label in labels]
+    is_same = tuple(labels) == own_labels
+    by_label = () if is_same else _PER_LABEL
+
+    def fits(name, weight):
+        first = 1 if name.endswith(by_label) else 0  # the number of labels may differ
+        return list(weight.shape)[first:] == tensors.shapes.get(name, [None])[first:]
+
+    if with_head and (kept or is_same) and all(itertools.starmap(fits, weights.items())):
         chosen = weights
+    else:
+        by_label = ()
     shapes = {name: tuple(weight.shape) for name, weight in chosen.items()}
     used = [name for name in tensors.shapes if name in chosen or is_part(name)]
     theirs = {name: tensors.read(name) for name in used}
+    for name in theirs:
+        if name.endswith(by_label):
+            rows = weights[name].numpy()
+            for label in kept:
+                rows[own_labels.index(label)] = theirs[name][labels.index(label)]
+            theirs[name] = rows
     values = read_by_table([Row(name, name) for name in shapes], theirs, shapes, source)
     for name, weight in chosen.items():
         weight.assign(values[name])
@@ -137,6 +171,8 @@ def load_encoder(
         loaded={name: values[name].size for name in chosen},
         new=_sizes({name: weight for name, weight in weights.items() if name not in chosen}),
         unused=heads_of([name for name in names if name not in chosen]),
+        kept_labels=tuple(kept) if by_label else (),
+        new_labels=tuple(label for label in own_labels if by_label and label not in kept),
     )
 
 

@@ -141,10 +141,17 @@ class OpenedModel:
         }
 
     def load(self, model, with_head=False, heads=()) -> LoadReport:
-        """Assigns the encoder's weights to a model, all or none; see `load_encoder`."""
+        """Assigns the encoder's weights to a model, all or none; see `load_encoder`.
+
+        With `with_head` a model of the same class keeps its head, of other labels by their names.
+        """
         if self.tensors is None:
             return report_random(model)
-        return load_encoder(self.tensors, model, str(self), with_head, heads)
+        known, labels = self.record, ()
+        with_head = with_head and known is not None and known.model_class is type(model)
+        if with_head:
+            labels = tuple(known.config.get("labels", ()))
+        return load_encoder(self.tensors, model, str(self), with_head, heads, labels)
 
     def build(self, dtype: str | None = None, sequence_length: int | None = None) -> Any:
         """Builds the model that is stored here, of its class, with its head and preprocessor.

@@ -94,8 +94,8 @@ class AlbertForTexts(AlbertForTask, TextTraining):
             source: The name of a shipped model, or, as `hf://OWNER/NAME`, of one of the hub of
                 Hugging Face; a run, a checkpoint, an export, a `.keras` file, or a model of Hugging
                 Face, of google-research/albert or of KerasNLP. The folder of a
-                fine-tuning and a `.keras` file of this class, if no other labels are given, have
-                their heads as well.
+                fine-tuning and a `.keras` file of this class have their heads as well; if other
+                labels are given, the part of those of the same name.
             labels: Names of the classes, tags or labels, in the order of their numbers; or how many
                 they are.
             sequence_length: Tokens to which longer texts are truncated; None is the usual length of
@@ -144,7 +144,7 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         with loaded_afterwards(opened.encoder_names if load_weights else ()):
             model = cls(opened.albert_config, preprocessor=preprocessor, **named, **kwargs)
         if load_weights:
-            opened.load(model)
+            opened.load(model, with_head=True)
         return model
 
     @classmethod
@@ -368,15 +368,16 @@ class AlbertForTexts(AlbertForTask, TextTraining):
 
         Most words have the tag `O`, and most labels do not apply. The first updates would otherwise
         learn this, with large gradients that are the same at all texts and tokens: of a small
-        encoder they destroy what it knows. A bias that is not zero was trained, and stays. Other
+        encoder they destroy what it knows. What is not zero was trained, and stays. Other
         models do nothing: with two classes of MRPC, zeros are better (docs/measured.md).
 
         Args:
             targets: The labels of all rows, or the numbers of all tags.
         """
         values = None if targets is None else self.initial_output_bias(targets)
-        if values is not None and not self.head.output_bias.numpy().any():
-            self.head.output_bias.assign(values)
+        if values is not None:
+            trained = self.head.output_bias.numpy()
+            self.head.output_bias.assign(np.where(trained == 0, values, trained))
 
     def save(self, filepath: Any, *args: Any, **kwargs: Any) -> None:
         """Saves the model as Keras does: a `.keras` file, or a folder if there is no suffix."""

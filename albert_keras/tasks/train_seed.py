@@ -15,11 +15,9 @@ from albert_keras.runs.log_file import keep_log_until, read_log
 from albert_keras.runs.trained_data import ROWS, Digests, save_digests
 from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.results import SeedResult
 from albert_keras.tasks.score_dev import ScoreDev, is_enough, score_splits, values_so_far
 from albert_keras.tasks.task import Task
-from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.task_data import TaskData
 from albert_keras.tasks.trainer import TaskTrainer
 from albert_keras.training.batches import check_batch_size
@@ -74,7 +72,7 @@ def train_seed(
         trainer = build_trained(config, data.albert_config, task, data.tokenizer, skips_padding)
         model = trainer.model
         # Loading comes first: weights that do not fit must leave no folder.
-        loaded = initial_weights.load(model, with_head=_is_same_task(initial_weights, task))
+        loaded = initial_weights.load(model, with_head=True)
         context = create_or_resume(strategy, out, config, data.albert_config, source, trainer)
         run, first_step = context.run, context.first_step
         if first_step == 0:
@@ -140,14 +138,6 @@ def train_seed(
         seconds=round(max(time.monotonic() - started, logged), 1),
     )
     return SeedOutcome(result, scored.answers, scored.thresholds, loaded.lines())
-
-
-def _is_same_task(weights, task):
-    """Returns whether weights were trained for the kind and the labels of a task, in its order."""
-    earlier = weights.task or {}
-    if not earlier or tuple(earlier.get("labels") or ()) != tuple(task.labels):
-        return False
-    return build_task(TaskConfig(**earlier)).kind == task.kind
 
 
 def build_trained(

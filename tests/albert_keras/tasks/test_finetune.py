@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from albert_keras.models.text_classifiers import AlbertForClassification
 from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run import Run
 from albert_keras.tasks.kinds import build_task
@@ -120,9 +121,35 @@ def test_a_head_of_the_same_labels_is_trained_further(
     assert not any("newly initialized" in line for line in result.loaded)
     best = tensors_of(tuned, tuned_toy.seeds[0].best_step)["output_weights"]
     np.testing.assert_array_equal(untrained[f"seed-{SEED}"]["output_weights"], best)
-    other = toy_config.replace(task=toy_config.task.replace(labels=("yes", "no")))
-    words = {"origin": tuned, "random_baseline": False}
-    result = tune(tmp_path / "other", other, **words)
+
+
+@pytest.mark.parametrize("name", ["other", "new"])
+def test_labels_of_the_same_name_keep_their_part_of_a_head(
+    name, tuned_toy, tune, untrained, tmp_path, toy_config
+):
+    labels = ("yes", "no") if name == "other" else ("maybe", "no", "yes")
+    config = toy_config.replace(task=toy_config.task.replace(labels=labels))
+    result = tune(tmp_path / "out", config, origin=tuned_toy.path)
+    known = tensors_of(f"{tuned_toy.path}/{tuned_toy.seeds[0].path}", tuned_toy.seeds[0].best_step)
+    begun = untrained[f"seed-{SEED}"]
+    model = AlbertForClassification.from_preset(tuned_toy.path, labels=labels)
+    for weight in ("output_weights", "output_bias"):
+        kept = known[weight][::-1] if name == "other" else known[weight]
+        np.testing.assert_array_equal(begun[weight][-2:], kept)
+        np.testing.assert_array_equal(getattr(model.head, weight).numpy()[-2:], kept)
+    assert not begun["output_bias"][:-2].any() and begun["output_weights"].any(axis=1).all()
+    said = [line for line in result.loaded if line.startswith("the head knows")]
+    assert said == (["the head knows 2 of the labels, new are: `maybe`"] if name == "new" else [])
+
+
+def test_a_head_of_other_labels_is_new(tuned_toy, tune, untrained, tmp_path, toy_config):
+    files = {}
+    for name in ("train", "dev"):
+        text = Path(getattr(toy_config.task, name)).read_text()
+        files[name] = str(tmp_path / f"{name}.tsv")
+        Path(files[name]).write_text(text.replace("\tyes", "\tja").replace("\tno", "\tnein"))
+    config = toy_config.replace(task=toy_config.task.replace(**files))
+    result = tune(tmp_path / "out", config, origin=tuned_toy.path)
     assert "newly initialized: output_weights" in result.loaded[1]
 
 
