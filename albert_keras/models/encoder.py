@@ -337,6 +337,18 @@ class AlbertEncoder(ConfiguredModel, keras.Model):
                 outputs["attention"] = tuple(execution.attention)
             return outputs
 
+    @property
+    def input(self) -> Any:
+        """Inputs of the encoder in a functional model; AttributeError before it is in one."""
+        try:
+            return super().input
+        except AttributeError as error:
+            raise AttributeError(
+                "An encoder has no inputs before a functional model calls it. Make them by "
+                '`keras.Input((None,), dtype="int32", name="input_ids")`, and call the encoder '
+                'with `{"input_ids": ...}`.'
+            ) from error
+
     def pooled(self, first: Any) -> Any:
         """Returns the pooled output of states at [CLS], [B, H]; the states without a pooler."""
         if self.pooler is None:

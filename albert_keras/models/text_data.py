@@ -157,8 +157,10 @@ class Converter:
                 f"Received: {batch_size}."
             )
         if isinstance(data, keras.utils.Sequence):
+            if self._learns:
+                self._batch(data[0], is_first=True)
             return _Converted(data, self._batch)
-        return (self._batch(batch) for batch in data)
+        return (self._batch(batch, number == 0) for number, batch in enumerate(data))
 
     def _features(self, data, size):
         """Returns a data set of features of one in batches, of a size."""
@@ -168,13 +170,13 @@ class Converter:
         flat_sample = tf.nest.flatten(sample)
         length = flat_sample[0].shape[-1]  # of the tokens of a row
 
-        def convert(*arrays):
+        def convert(number, *arrays):
             tensors = list(map(tf.convert_to_tensor, arrays))
             batch = tf.nest.pack_sequence_as(specs, tensors, expand_composites=True)
-            return [*map(np.asarray, tf.nest.flatten(self._batch(batch)))]
+            return [*map(np.asarray, tf.nest.flatten(self._batch(batch, number == 0)))]
 
-        def converted(*batch):
-            flat = tf.nest.flatten(batch, expand_composites=True)
+        def converted(number, batch):
+            flat = [number, *tf.nest.flatten(batch, expand_composites=True)]
             found = tf.numpy_function(convert, flat, [one.dtype for one in flat_sample])
             for value, one in zip(found, flat_sample, strict=True):
                 # Without a fixed length, each batch is padded to a length of its own.
@@ -184,7 +186,7 @@ class Converter:
                 )
             return tf.nest.pack_sequence_as(sample, found)
 
-        data = data.map(converted, num_parallel_calls=2)
+        data = data.enumerate().map(converted, num_parallel_calls=2)
         if self._preprocessor.uses_windows:
             data = data.unbatch().batch(size)
         return data.prefetch(_PREFETCHED)
@@ -229,7 +231,7 @@ class Converter:
         )
         return (data.batch(size) if is_even else data.ragged_batch(size)), size
 
-    def _batch(self, batch):
+    def _batch(self, batch, is_first=False):
         """Returns a batch in memory, (x, y, weights), as Keras takes it."""
         parts = (batch,) if isinstance(batch, list) and self._is_column(batch) else batch
         x, y, weights = keras.utils.unpack_x_y_sample_weight(parts)
@@ -244,6 +246,8 @@ class Converter:
         examples = self._model.examples(
             x, *targets, has_targets=self._has_targets, learns=self._learns
         )
+        if self._learns and is_first:
+            self._model.learn_labels(examples)
         if self._preprocessor.uses_windows and not self._has_targets:
             return (self._preprocessor.columns(examples.columns),)
         found = Reader(self._model, examples).arrays(self._is_fixed)

@@ -190,7 +190,7 @@ class TextTraining(PlannedTraining, BuiltModel):
             else:
                 examples = self.examples(x, y, sample_weight, has_targets=True, learns=True)
                 examples, held_out = examples.split(validation_split)
-                self._learn_inputs(examples)
+                self.learn_labels(examples)
                 x, y, sample_weight = Reader(self, examples).arrays(is_fixed=True)
                 if held_out is not None:
                     validation_data = held_out.columns, held_out.labels, held_out.weights
@@ -409,6 +409,8 @@ class TextTraining(PlannedTraining, BuiltModel):
         if not self._takes_texts(x):
             return x, self.named_targets(y), sample_weight
         examples = self.examples(x, y, sample_weight, has_targets=True, learns=learns)
+        if learns:
+            self.learn_labels(examples)
         return Reader(self, examples).arrays(is_fixed=False)
 
     def named_targets(self, y: Any) -> Any:
@@ -444,8 +446,11 @@ class TextTraining(PlannedTraining, BuiltModel):
         self.note_inputs(examples.columns, learns)
         return examples
 
-    def _learn_inputs(self, examples):
-        """Takes from the first examples of a training what a new model does not know yet."""
+    def learn_labels(self, examples: Examples) -> None:
+        """Initializes the output bias by the labels of the first examples of a training.
+
+        They are those in memory, or the first batch of a stream; see `initialize_output_bias`.
+        """
         if examples.labels is not None:
             self.initialize_output_bias(self.targets(examples.labels, examples.columns))
 

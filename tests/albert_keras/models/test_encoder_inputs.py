@@ -80,6 +80,16 @@ def test_the_summary_shows_that_layers_are_shared(encoder):
     assert any("attention_0_0_called_2x" in line for line in lines)
 
 
+def test_an_encoder_has_inputs_in_a_functional_model():
+    encoder = AlbertEncoder(SHAPE)
+    with pytest.raises(AttributeError, match="Make them by `keras.Input"):
+        encoder.input  # noqa: B018
+    ids = keras.Input((None,), dtype="int32", name="input_ids")
+    model = keras.Model(ids, encoder({"input_ids": ids})["pooled_output"])
+    [found] = tf.nest.flatten(encoder.input)
+    assert found is ids and model.predict(IDS, verbose=0).shape == (2, SHAPE.hidden_size)
+
+
 @keras.saving.register_keras_serializable("tests")
 class WithHead(keras.Model):
     """A model of a user, as a subclass."""

@@ -1,5 +1,7 @@
 """Text models take what models of Keras take: arguments by position, generators, files."""
 
+import threading
+
 import keras
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from albert_keras.models.text_classifiers import AlbertForClassification
 from tests.albert_keras.tasks.conftest import SHAPE
 from tests.albert_keras.tasks.test_text_model import (
     FIT,
+    KINDS,
     LABELS,
     NUMBERS,
     TEXTS,
@@ -82,6 +85,51 @@ def test_lists_that_a_generator_yields_are_texts(name, kind, tiny_tokenizer, eag
     texts = WORDS if name == "AlbertForTokenClassification" else TEXTS
     found = model.predict(kind(texts), verbose=0)
     np.testing.assert_allclose(found, model.predict(texts, verbose=0), atol=1e-6)
+
+
+class OneBatch(keras.utils.Sequence):
+    """A batch, again and again."""
+
+    def __init__(self, *batch):
+        super().__init__()
+        self._batch = batch
+
+    def __len__(self):
+        return 2
+
+    def __getitem__(self, number):
+        return self._batch
+
+
+def data_of(x, y):
+    tensors = map(tf.ragged.constant, (x, y)) if isinstance(x[0], list) else (x, y)
+    return tf.data.Dataset.from_tensor_slices(tuple(tensors))
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+@pytest.mark.parametrize("name", ["AlbertForTokenClassification", "AlbertForMultiLabel"])
+@pytest.mark.parametrize(
+    "train",
+    [
+        lambda model, x, y: model.fit(data_of(x, y).batch(8), verbose=0),
+        lambda model, x, y: model.fit(data_of(x, y), verbose=0),
+        lambda model, x, y: model.fit(iter([(x, y)] * 2), steps_per_epoch=1, verbose=0),
+        lambda model, x, y: model.fit(OneBatch(x, y), verbose=0),
+        lambda model, x, y: model.train_on_batch(x, y),
+    ],
+    ids=["batches", "examples", "generator", "Sequence", "train_on_batch"],
+)
+def test_the_output_bias_begins_alike_in_memory_and_in_streams(name, train, tiny_tokenizer):
+    arguments, x, y = KINDS[name]
+    if name == "AlbertForMultiLabel":
+        y = [[1, 0], [1, 1], [1, 0], [0, 0]] * 2
+    memory, stream = (preset(tiny_tokenizer, name, **arguments) for _ in range(2))
+    for model in (memory, stream):
+        model.compile(keras.optimizers.SGD(0.0))
+    memory.fit(x, y, verbose=0)
+    train(stream, x, y)
+    assert memory.head.output_bias.numpy().any()
+    np.testing.assert_allclose(stream.head.output_bias, memory.head.output_bias, atol=1e-6)
 
 
 @pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2.15 has no PyDataset")
@@ -285,6 +333,27 @@ def test_a_file_that_is_not_finished_leaves_nothing_behind(model, tmp_path):
     ]
     for encoder in (model.encoder, *found):
         for ours, theirs in zip(before, encoder.get_weights(), strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_model_is_saved_in_one_thread_and_loaded_in_another(model, tmp_path):
+    encoder, before = model.encoder, model.encoder.get_weights()
+    other = AlbertEncoder(SHAPE, seed=9, pooler=encoder.pooler is not None)
+    other.save_weights(tmp_path / "other.weights.h5")
+
+    def load_meanwhile(store):
+        del encoder.save_own_variables  # the method again
+        path = str(tmp_path / "other.weights.h5")
+        thread = threading.Thread(target=encoder.load_weights, args=[path])
+        thread.start()
+        thread.join()
+        encoder.save_own_variables(store)
+
+    encoder.save_own_variables = load_meanwhile
+    model.save(tmp_path / "model.keras")
+    saved = keras.models.load_model(tmp_path / "model.keras").encoder.get_weights()
+    for found, expected in ((encoder.get_weights(), other.get_weights()), (saved, before)):
+        for ours, theirs in zip(found, expected, strict=True):
             np.testing.assert_array_equal(ours, theirs)
 
 
