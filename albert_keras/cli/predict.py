@@ -31,16 +31,9 @@ def predict(
     question: str | None = None,
     options: Annotated[list[str] | None, Option("--option")] = None,
     file: Path | None = None,
-    text_column: Annotated[
-        str | None, Option(metavar="COLUMN", show_default="as in training")
-    ] = None,
-    pair_column: Annotated[
-        str | None, Option(metavar="COLUMN", show_default="as in training")
-    ] = None,
     split: str | None = None,
     data_dir: DataDir = None,
     out: Path | None = None,
-    overwrite: bool = False,
     encoding: Encoding = None,
     skip_bad_rows: SkipBadRows = None,
 ):
@@ -64,12 +57,9 @@ def predict(
       pair: Second text of a pair.
       question: Question about TEXT.
       options: Option to choose from; may be repeated.
-      file: File of examples instead of TEXT, in a format of the task.
-      text_column: Column of the text in --file.
-      pair_column: Column of the second text in --file.
+      file: File of examples instead of TEXT, with the columns of the training file.
       split: Split of the official files instead of TEXT, such as test.
       out: Table of answers, .csv or .jsonl, or a folder for files such as a submission.
-      overwrite: Replace the table of --out if it exists.
     """
     place = _finetuned(model)
     typed = {"pair": pair, "question": question, "options": options or None}
@@ -81,10 +71,9 @@ def predict(
             "their own."
         )
     reading = {"encoding": encoding, "skip_bad_rows": skip_bad_rows}
-    columns = {"text_column": text_column, "pair_column": pair_column}
     sources = {"inputs": inputs or reads_lines, "file": file, "split": split}
-    check_request(sources, data_dir, columns | reading)
-    check_out(out, file, overwrite)
+    check_request(sources, data_dir, reading)
+    check_out(out)
     check_files(file)
     if reads_lines:
         return _answer_lines(place, fields, out)
@@ -97,9 +86,6 @@ def predict(
         split=split,
         data_dir=data_dir,
         out=out,
-        overwrite=overwrite,
-        text=text_column,
-        pair=pair_column,
         **reading,
     )
     if out is not None:

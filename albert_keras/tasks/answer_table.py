@@ -92,35 +92,20 @@ def check_request(
     check_required(of_file, "file", sources["file"])
 
 
-def check_out(
-    out: str | os.PathLike | None, file: str | os.PathLike | None = None, overwrite: bool = False
-):
-    """Raises InputError, before any model answers, if answers cannot be written to `out`.
-
-    `file` has the examples.
-    """
-    path = None if out is None else Path(out)
-    is_table = is_answer_table(out)
-    if overwrite and not is_table:
-        raise InputError(
-            f"`overwrite` requires an `out` that ends in {' or '.join(ENDINGS)}. "
-            f"Received: {out or 'none'}."
-        )
-    if path is None or path.is_dir():
+def check_out(out: str | os.PathLike | None):
+    """Raises InputError, before any model answers, if answers cannot be written to `out`."""
+    if out is None or Path(out).is_dir():
         return
+    path, is_table = Path(out), is_answer_table(out)
     if not is_table and path.suffix.lower() in _OTHER_ENDINGS:
         raise InputError(
             f"`out` must end in {' or '.join(ENDINGS)}, or be a folder. Received: `{out}`."
         )
-    if not (is_table and path.exists()):
-        check_output_folder(path)
-    elif not overwrite:
+    if is_table and path.exists():
         raise InputError(
-            f"`out` must be a file that does not exist. Received: `{path}`, which exists. Choose "
-            "another file, or replace it with `overwrite=True`."
+            f"`out` must be a file that does not exist. Received: `{path}`, which exists."
         )
-    elif file is not None and path.resolve() == Path(file).resolve():
-        raise InputError(f"`out` must not be the file of the examples. Received: `{out}`.")
+    check_output_folder(path)
 
 
 def with_answers(

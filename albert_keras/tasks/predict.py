@@ -43,11 +43,8 @@ def predict_task(
     step: int | str | None = "best",
     batch_size: int = 64,
     strategy: str = "auto",
-    text: str | int | None = None,
-    pair: str | int | None = None,
     encoding: str | None = None,
     skip_bad_rows: bool | None = None,
-    overwrite: bool = False,
 ) -> Predictions:
     """Answers new examples with a fine-tuned model.
 
@@ -55,7 +52,8 @@ def predict_task(
         model: str or Path. Folder of a fine-tuning or of one of its runs, see `open_run`; or the
             Predictor of an export.
         inputs: list of dict of str or of str, or None. See `Task.typed_examples`.
-        file: str, Path or None. Instead: a file in the format of the task, without answers.
+        file: str, Path or None. Instead: a file with the columns of the training file; the answers
+            may be missing.
         split: str or None. Instead: a split of the task's files, such as "test".
         data_dir: str, Path or None. Folder of these files; None takes the folder of the training.
         out: str, Path or None. Folder for the task's official files, as leaderboards take them; or
@@ -63,10 +61,8 @@ def predict_task(
             `write_answer_table`.
         step, strategy: Of a run, see `open_finetuned`.
         batch_size: int. Of a run: rows per device and call.
-        text, pair: str, int or None. Columns of `file`, if they differ from the training.
         encoding, skip_bad_rows: How to read `file`, if it differs from the training.
             Skipped rows have no example; they are listed in or beside `out`.
-        overwrite: bool. Whether an existing .csv or .jsonl `out` is replaced.
 
     Returns:
         Predictions.
@@ -78,14 +74,9 @@ def predict_task(
     Example:
         predict_task("runs/sst-2", ["a gripping, funny film"]).answers[0].label
     """
-    changes: dict[str, Any] = {
-        "text": text,
-        "pair": pair,
-        "encoding": encoding,
-        "skip_bad_rows": skip_bad_rows,
-    }
+    changes: dict[str, Any] = {"encoding": encoding, "skip_bad_rows": skip_bad_rows}
     check_request({"inputs": inputs, "file": file, "split": split}, data_dir, changes)
-    check_out(out, file, overwrite)
+    check_out(out)
     changes["data_dir"] = data_dir and str(data_dir)
     if isinstance(model, str | Path | Place):
         run = open_run(model)

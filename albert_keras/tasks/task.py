@@ -98,18 +98,9 @@ class Task(abc.ABC):
         """Returns a trained task with other settings; None is no change.
 
         Args:
-            changes: `data_dir`, how tables are written (`encoding`, `skip_bad_rows`), and
-                the columns `text` and `pair`.
-
-        Raises:
-            InputError: For a column that the task does not read.
+            changes: `data_dir`, and how files are read, `encoding` and `skip_bad_rows`.
         """
         changes = {name: value for name, value in changes.items() if value is not None}
-        if "pair" in changes and not self.takes_pair:
-            raise InputError(
-                f"`pair` must not be given: {self.config.name} was trained on single texts. "
-                f"Received: {changes['pair']}."
-            )
         return build_task(self.config.replace(**changes))
 
     @property

@@ -17,7 +17,6 @@ from tests.albert_keras.serving.small_exports import make_model, write_export, w
 from tests.albert_keras.tasks.small_tasks import SETTINGS
 
 PAIR = ["--pair", "Wind."]
-COLUMNS = ["--text-column", "body", "--pair-column", "reply"]
 
 
 @pytest.fixture(scope="module")
@@ -103,20 +102,20 @@ def table(tmp_path):
     """Returns a table that Excel might have written, with a column that answers have as well."""
     path = tmp_path / "new.csv"
     long = "Rain, and rain. " * 20
-    rows = ["no;body;reply;label", f"7;{long};Wind.;old", "8;Snow.;;older"]
+    rows = ["no;a;b;label", f"7;{long};Wind.;old", "8;Snow.;;older"]
     path.write_text("\n".join(rows) + "\n", encoding="utf-8")
     return path
 
 
 def test_a_table_of_answers_keeps_the_columns_of_the_input(ask, table, tmp_path):
-    words = ["--file", table, *COLUMNS]
+    words = ["--file", table]
     found = {}
     for ending in ("csv", "jsonl"):
         out = tmp_path / f"answers.{ending}"
         assert ask(*words, "--out", out) == f"2 answers: {out}\n"
         found[ending] = out.read_text().splitlines()
     for rows in (list(csv.DictReader(found["csv"])), [*map(json.loads, found["jsonl"])]):
-        assert [row["no"] for row in rows] == ["7", "8"] and rows[1]["reply"] == ""
+        assert [row["no"] for row in rows] == ["7", "8"] and rows[1]["b"] == ""
         assert [row["label"] for row in rows] == ["old", "older"]
         assert {row["predicted_label"] for row in rows} <= {"yes", "no", "maybe"}
         assert int(rows[0]["dropped_tokens"]) > 0 and int(rows[1]["dropped_tokens"]) == 0
@@ -125,17 +124,13 @@ def test_a_table_of_answers_keeps_the_columns_of_the_input(ask, table, tmp_path)
     assert shown == f"2 answers: {tmp_path}/out/predictions-new.jsonl\n"
 
 
-def test_an_existing_table_is_not_overwritten_unasked(ask, places, table, tmp_path, capsys):
+def test_an_existing_table_is_not_overwritten(places, table, tmp_path, capsys):
     out = tmp_path / "answers.csv"
     out.write_text("precious")
-    words = ["predict", str(places[0]), "--file", str(table), *COLUMNS, "--out", str(out)]
+    words = ["predict", str(places[0]), "--file", str(table), "--out", str(out)]
     assert main(words) == 2
     assert "must be a file that does not exist" in capsys.readouterr().err
     assert out.read_text() == "precious"
-    ask(*words[2:], "--overwrite")
-    assert out.read_text().startswith("no,body,reply,label,predicted_label,probability")
-    assert main([*words[:-1], str(table), "--overwrite"]) == 2
-    assert "must not be the file of the examples" in capsys.readouterr().err
 
 
 def test_truncated_inputs_are_counted_and_marked(places, monkeypatch, capsys):
