@@ -84,7 +84,7 @@ def finetune(
         **weights,
     )
     files = result.files[first_split(result)]
-    picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]
+    picture = [f"confusions: {files['confusions']}"] if "confusions" in files else []
     verdict = verdict_of(result)
     next_step = f"{shell('albert-keras', 'predict', out)} {question_of(settings.task)}"
     if verdict is not None and verdict.is_better is False:

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 #: Name of the page in the folder of its run.
 REPORT = "report.html"
 #: Pictures that are shown if they are in the folder.
-_PICTURES = ("confusion.png", "scores.png")
+_PICTURES = ("confusion.png",)
 
 
 def write_report(run: str | Path) -> Path:

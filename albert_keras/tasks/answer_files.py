@@ -1,4 +1,4 @@
-"""Files about answers to labelled examples: the answers, the wrong ones, and a figure."""
+"""Files about answers to labelled examples: the answers, the wrong ones, and what is confused."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -27,8 +27,7 @@ def write_answers(
         examples: Labelled.
 
     Returns:
-        dict of str to str or list of str. Paths: "answers", "errors", and "confusions" or "scores"
-        if the task has such a figure.
+        dict of str to str or list of str. Paths: "answers", "errors", and "confusions" of classes.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -42,10 +41,6 @@ def write_answers(
         confusion = task.confusion(examples, answers)
         if confusion is not None:
             files["confusions"] = str(draw_confusion(folder / "confusion.png", *confusion, title))
-        if task.kind == "regression":
-            truth = [example.label for example in examples]
-            scores = [answer.score for answer in answers]
-            files["scores"] = str(draw_scores(folder / "scores.png", truth, scores, title))
     return files
 
 
@@ -92,22 +87,6 @@ def draw_confusion(path: str | Path, matrix, names: Sequence[str], title: str) -
     )
     for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         label.set_parse_math(False)
-    axes.set(xlabel="answer", ylabel="truth")
-    return save_figure(figure, path)
-
-
-def draw_scores(path: str | Path, truth, scores, title: str) -> Path:
-    """Draws the truth over the answers of a regression as PNG, with the line of equality.
-
-    Args:
-        truth, scores: float [count], at least one.
-    """
-    from sklearn.metrics import PredictionErrorDisplay
-
-    figure, panels = new_figure(6, 6, title)
-    axes = panels[0, 0]
-    display = PredictionErrorDisplay(y_true=np.asarray(truth), y_pred=np.asarray(scores))
-    display.plot(ax=axes, kind="actual_vs_predicted")
     axes.set(xlabel="answer", ylabel="truth")
     return save_figure(figure, path)
 

@@ -27,7 +27,9 @@ KINDS: dict[str, Any] = {
 #: Task with official files -> its kind.
 OFFICIAL_TASKS = {
     **{
-        name: "classification" if task.labels else "regression" for name, task in GLUE_TASKS.items()
+        name: "classification" if task.labels else "regression"
+        for name, task in GLUE_TASKS.items()
+        if task.labelled_splits
     },
     "race": "choice",
     "squad1": "spans",

@@ -261,10 +261,6 @@ class Task(abc.ABC):
             if name != "options":
                 check_text(name, text, may_be_blank=True)
 
-    def completed(self, training_examples: list) -> Any:
-        """Returns the TaskConfig with the settings that the training examples decide."""
-        return self.config
-
     def with_truths(self, examples: list, truths: list) -> list:
         """Returns examples with their answers, as a user gives them in memory.
 

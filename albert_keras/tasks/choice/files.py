@@ -11,11 +11,9 @@ from albert_keras.tasks.tables.lines import line_rows
 from albert_keras.tasks.tables.raw_table import object_row
 from albert_keras.tasks.tables.rows import Row, RowError, SkippedRow, checked, examples_from
 from data_pipeline.errors import InputError
-from data_pipeline.limits import parse_json
 
 LEVELS = ("middle", "high")
 _LETTERS = "ABCD"
-_ALL = "all.txt"
 
 
 class _Passage(BaseModel):
@@ -42,9 +40,9 @@ def read_race(
     """Reads passages with questions, as in the folders and files of RACE.
 
     Args:
-        path: A file, with one passage or a passage per line, such as `RACE/dev/high/all.txt`; a
-            folder of such files, whose name is the level of the examples if it is one; or one that
-            contains the folders `middle` and `high`.
+        path: A file with a passage in each line, such as `RACE/dev/high/107.txt`; a folder of such
+            files, whose name is the level of the examples if it is one; or one that contains the
+            folders `middle` and `high`.
         levels: Which of these two folders to read; nothing else depends on it.
         labelled: Whether each question must have an answer.
         skipped: Receives the questions that cannot be used. None makes them an error.
@@ -73,13 +71,8 @@ def read_race(
 def _questions(path, levels, encoding) -> Iterator[Row]:
     """Yields each question of a file or folder as a Row of its passage, its level and itself."""
     for file, level in _files(path, levels):
-        rows = [row for row in line_rows(file, encoding) if row.fields.strip()]
-        text = "".join(row.raw for row in rows)
-        try:  # one passage, in any number of lines
-            rows = [Row(1, parse_json(text, strict=False), text)]
-        except ValueError:
-            rows = map(object_row, rows or [Row(1, "", "")])
-        for row in rows:
+        lines = [row for row in line_rows(file, encoding) if row.fields.strip()]
+        for row in map(object_row, lines):
             row = row._replace(file=str(file))
             try:
                 passage, questions = _passage_of(row)
@@ -99,11 +92,8 @@ def _files(path, levels):
         return
     folder = path.absolute().parent if path.is_file() else path.absolute()
     files = [path] if path.is_file() else [*path.glob("*.txt")]
-    files = [file for file in files if file == path or not file.name.startswith(".")]
     if not files:
         raise InputError(f"`{path}` must be a file of RACE, or a folder with its .txt files.")
-    if path / _ALL in files:
-        files = [path / _ALL]
     for file in sorted(files, key=lambda file: (len(file.name), file.name)):  # 9.txt before 10.txt
         yield file, folder.name if folder.name in LEVELS else ""
 

@@ -30,8 +30,7 @@ class ChoiceTask(Task):
 
     def _read_official(self, split):
         root = Path(self.data_dir_for(split, f"`RACE/{split}`"))
-        inside = root / "RACE"
-        return self.read_file((inside if inside.is_dir() else root) / split, labelled=True)
+        return self.read_file(root / "RACE" / split, labelled=True)
 
     def read_file(self, path, labelled):
         config, skipped = self.config, self.skipping(path)

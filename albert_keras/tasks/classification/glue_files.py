@@ -25,28 +25,21 @@ def official_path(task: str, data_dir: str | os.PathLike, split: str) -> str:
 
     Args:
         task: A name in `GLUE_TASKS`.
-        data_dir: The folder that contains `CoLA`, `SST-2` and so on, or the task's own folder among
-            these.
+        data_dir: The folder that contains `CoLA`, `SST-2` and so on.
         split: "train", "dev" or "test"; for mnli "train", "dev_matched", "dev_mismatched",
             "test_matched" or "test_mismatched"; for ax "test".
 
     Raises:
         InputError: If there is no such file.
     """
-    folder, name = GLUE_TASKS[task].folder, GLUE_TASKS[task].file_name(split)
-    path = os.path.join(data_dir, folder, name)
-    if storage.exists(path):
-        return path
-    # The test files of several tasks have the same layout, so the folder of another is refused.
-    others = {task.folder for task in GLUE_TASKS.values()} - {folder}
-    inside = os.path.join(data_dir, name)
-    if os.path.basename(os.path.dirname(inside)) not in others and storage.exists(inside):
-        return inside
-    raise InputError(
-        f"`{path}` does not exist. `{data_dir}` must be the folder that contains `{folder}`, or "
-        f"`{folder}` itself with `{name}` in it.",
-        Mistake.NO_TASK_FILES,
-    )
+    folder = GLUE_TASKS[task].folder
+    path = os.path.join(data_dir, folder, GLUE_TASKS[task].file_name(split))
+    if not storage.exists(path):
+        raise InputError(
+            f"`{path}` does not exist. `data_dir` must be the folder that contains `{folder}`.",
+            Mistake.NO_TASK_FILES,
+        )
+    return path
 
 
 def read_glue_file(
@@ -73,8 +66,6 @@ def read_glue_file(
             another number of columns or an unknown label; the first few of these are listed.
     """
     settings = GLUE_TASKS[task]
-    if is_labelled and not settings.labelled_splits:
-        raise InputError(f"`{path}` must have no labels: {task} is only a test set.")
     first, second, label, id = settings.columns(is_labelled)
     columns = [column for column in (first, second, label, id) if column is not None]
     has_header = settings.numbers is None or not is_labelled
@@ -118,17 +109,11 @@ def write_submission(
     Returns:
         The file: a header, then a row for each example in order: id, tab, prediction.
 
-    Raises:
-        InputError: If an id occurs twice.
-
     Source:
         The format section of the leaderboard's questions, https://gluebenchmark.com/faq.
     """
     settings = GLUE_TASKS[task]
     ids = [example.id for example in examples]
-    if len(set(ids)) < len(ids):
-        twice = next(id for id in ids if ids.count(id) > 1)
-        raise InputError(f"The ids of {task} must be unique. Received: `{twice}` twice.")
     if settings.labels:
         names = [settings.labels[number] for number in predictions]
     else:

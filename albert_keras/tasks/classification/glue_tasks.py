@@ -51,7 +51,7 @@ _INFERENCE = ("contradiction", "entailment", "neutral")
 _SENTENCES, _STRINGS = ("sentence1", "sentence2"), ("#1 String", "#2 String")
 _ACCURACY, _WITH_F1 = ("accuracy",), ("accuracy", "f1")
 
-#: dict of str to GlueTask. All tasks by the name used on the command line.
+#: dict of str to GlueTask. All tasks by the name used on the command line, and the diagnostic set.
 GLUE_TASKS = {
     "cola": GlueTask("CoLA", _FALSE_TRUE, ("matthews", "accuracy"), ("sentence",), numbers=(3, 1)),
     "sst-2": GlueTask("SST-2", _FALSE_TRUE, _ACCURACY, ("sentence",), has_ids=False),
@@ -100,15 +100,12 @@ GLUE_TASKS = {
 def glue_splits(name: str) -> dict[str, tuple[str, str]]:
     """Returns the files that a task is trained, scored and tested on.
 
-    MNLI answers the diagnostic set, too, as "ax"; the task ax answers nothing else, and is trained
-    and scored on the labelled files of MNLI.
+    MNLI answers the diagnostic set, too, as "ax".
 
     Returns:
-        Split -> the name of a task and of one of its own splits; "train" is first, then those with
-        labels, then those without.
+        Split -> the name of a set of files and of one of its splits; "train" is first, then those
+        with labels, then those without.
     """
-    base = "mnli" if name == "ax" else name
-    of_base = GLUE_TASKS[base]
-    own = of_base.labelled_splits + (() if name == "ax" else tuple(of_base.submissions))
-    splits = {split: (base, split) for split in own}
-    return splits | ({"ax": ("ax", "test")} if base == "mnli" else {})
+    task = GLUE_TASKS[name]
+    splits = {split: (name, split) for split in (*task.labelled_splits, *task.submissions)}
+    return splits | ({"ax": ("ax", "test")} if name == "mnli" else {})

@@ -11,9 +11,6 @@ from albert_keras.tasks.tables.cells import score_of
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
 
-#: Scores that spread less than this fraction of the range of labels count as all the same.
-_LEAST_SPREAD = 1e-3
-
 
 class ScoreTask(TextTask):
     """A number for each row. An example's label is a float."""
@@ -53,15 +50,9 @@ class ScoreTask(TextTask):
         means = self._truth(training_examples).mean(axis=0)
         return self.read_out(examples, np.tile(means, (len(examples), 1)))
 
-    def collapse(self, answers):
-        given = self._given(answers)
-        if len(given) < 2:
-            return None
-        least = _LEAST_SPREAD * self._range()
-        if (np.ptp(given, axis=0) > 0).any() and (given.std(axis=0) >= least).any():
-            return None
-        means = ", ".join(f"{value:.4g}" for value in given.mean(axis=0))
-        return f"all {len(given)} scores are about {means}"
+    def shown(self, answer):
+        [values] = self._given([answer])
+        return ", ".join(f"{value:.3g}" for value in values)
 
     def error(self, example, answer):
         [truth], [given] = self._truth([example]), self._given([answer])
@@ -81,14 +72,6 @@ class ScoreTask(TextTask):
         """Returns the scores, float64 [N, K]."""
         rows = [tuple(one.values()) if isinstance(one, dict) else one for one in values]
         return np.array(rows, np.float64).reshape(-1, self.num_outputs)
-
-    def _range(self):
-        """Returns the range of each label, 0 if it is not known."""
-        if self._glue:
-            return np.ptp(self._glue.score_range)
-        if "_own_training" not in self.__dict__:  # not read, as no training file is needed
-            return 0.0
-        return np.ptp(self._truth(self._own_training), axis=0)
 
 
 class ScoresTask(ScoreTask):
@@ -173,6 +156,3 @@ class SimilarityTask(ScoreTask):
                     f"{' and a score' if labelled else ''}. Received: None. Give --{column}."
                 )
         return super()._table(path, labelled, known_labels, all_columns)
-
-    def _range(self):
-        return 1.0  # cosines that differ by less than 0.001 are all the same

@@ -41,19 +41,13 @@ class TextTask(Task):
         super().__init__(config)
         self._glue = GLUE_TASKS.get(config.name)
         self.is_official = self._glue is not None
-        #: The task of GLUE whose layout the files have; None for tables with named columns.
-        self._layout = config.name if self._glue else None
         self._metrics = self._glue.metrics if self._glue else self.usual_metrics
         if self._glue:
             self._splits = glue_splits(config.name)
-            labelled = [
-                name
-                for name, (task, split) in self._splits.items()
-                if split in GLUE_TASKS[task].labelled_splits
-            ]
+            labelled = self._glue.labelled_splits
             self.test_splits = tuple(self._splits)[len(labelled) :]
             if config.dev is None:
-                self.dev_splits = tuple(labelled[1:])
+                self.dev_splits = labelled[1:]
         self.metric = config.metric or self._metrics[0]
         self._check_config()
         self.takes_pair = len(self._glue.texts) > 1 if self._glue else config.pair is not None
@@ -93,13 +87,12 @@ class TextTask(Task):
         return read_glue_file(task, path, name in files.labelled_splits, self.skipping(path))
 
     def read_file(self, path, labelled):
-        if self._layout is None:
-            return self._table(path, labelled, self.labels if labelled else None)
-        layout = "mnli" if self._layout == "ax" and labelled else self._layout
-        return read_glue_file(layout, path, labelled, self.skipping(path))
+        if self._glue:
+            return read_glue_file(self.config.name, path, labelled, self.skipping(path))
+        return self._table(path, labelled, self.labels if labelled else None)
 
     def read_rows(self, path):
-        if self._layout is not None:
+        if self._glue:
             return super().read_rows(path)
         columns: list[dict[str, Any]] = []
         return self._table(path, False, None, columns), columns

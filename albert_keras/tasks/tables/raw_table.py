@@ -59,8 +59,8 @@ def read_raw_table(
         of `columns` has a `problem`.
 
     Raises:
-        InputError: If the file cannot be read or decoded, is empty, or lacks a column, or if two
-            columns have the same name.
+        InputError: If the file cannot be read or decoded, is empty, is no CSV, or lacks a column,
+            or if two columns have the same name.
     """
     ending = ".tsv" if is_official else PurePath(path).suffix.lower()
     if ending in JSON_ENDINGS:
@@ -73,7 +73,7 @@ def read_raw_table(
         )
     lines = line_rows(path, USUAL_ENCODING if is_official else encoding)
     if ending == ".csv":
-        rows = list(_csv_rows(lines, delimiter or _delimiter_of(lines, columns)))
+        rows = list(_csv_rows(path, lines, delimiter or _delimiter_of(lines, columns)))
     else:
         rows = list(_tab_rows(lines))
     while rows and not rows[-1].raw.strip("\r\n"):
@@ -95,35 +95,30 @@ def _delimiter_of(lines: Sequence[Row], columns: Sequence[str | int]) -> str:
     """
     names = {str(column) for column in columns if not is_number(column)}
     for delimiter in _DELIMITERS:
-        header = next(_csv_rows(lines, delimiter), None)
-        if header is not None and names <= set(header.fields):
+        header = next(csv.reader((line.raw for line in lines), delimiter=delimiter), [])
+        if names <= set(header):
             return delimiter
     return _DELIMITERS[0]
 
 
-def _csv_rows(lines: Sequence[Row], delimiter: str) -> Iterator[Row]:
-    """Yields the rows of a .csv, as RFC 4180 has it; after a broken one, the rows of its next line.
+def _csv_rows(path, lines: Sequence[Row], delimiter: str) -> Iterator[Row]:
+    """Yields the rows of a .csv, as RFC 4180 has it.
 
-    A field in quotation marks may have delimiters, line breaks, and marks that are doubled.
+    A field in quotation marks may have delimiters, line breaks, and marks that are doubled. Where a
+    broken row ends is unknown, so it is an InputError.
     """
+    reader = csv.reader((line.raw for line in lines), delimiter=delimiter, strict=True)
     begin = 0
-    while begin < len(lines):
-        rest = (lines[number].raw for number in range(begin, len(lines)))
-        reader = csv.reader(rest, delimiter=delimiter, strict=True)
-        start = begin
-        try:
-            for fields in reader:
-                end = begin + reader.line_num
-                own = lines[start:end]
-                problem = next((line.problem for line in own if line.problem), None)
-                raw = "".join(line.raw for line in own)
-                yield Row(lines[start].line, fields, raw, problem)
-                start = end
-        except csv.Error as error:
-            yield lines[start]._replace(
-                fields=[lines[start].fields], problem=f"must be CSV: {error}."
-            )
-        begin = start + 1
+    try:
+        for fields in reader:
+            own = lines[begin : reader.line_num]
+            problem = next((line.problem for line in own if line.problem), None)
+            yield Row(own[0].line, fields, "".join(line.raw for line in own), problem)
+            begin = reader.line_num
+    except csv.Error as error:
+        raise InputError(
+            f"`{path}` line {lines[begin].line} must be CSV: {error}.", Mistake.BAD_ROWS
+        ) from None
 
 
 def _tab_rows(lines: Sequence[Row]) -> Iterator[Row]:

@@ -162,11 +162,8 @@ class TagTask(Task):
     def guesses(self, training_examples, examples):
         return None  # one tag for all words finds nothing
 
-    def collapse(self, answers):
-        tags = [tag for answer in answers for tag in answer.tags]
-        if len(tags) < 2 or len(set(tags)) > 1:
-            return None
-        return f"all {len(tags)} words are tagged `{tags[0]}`"
+    def shown(self, answer):
+        return f"`{' '.join(sorted(set(answer.tags)))}`"
 
     def error(self, example, answer):
         """As in `Task`; truth and answer are the wrongly tagged words, each as `word/TAG`."""

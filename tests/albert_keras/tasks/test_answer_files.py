@@ -7,7 +7,7 @@ import pytest
 import sklearn.metrics  # noqa: F401  # its import must not meet warnings as errors
 from matplotlib.figure import Figure
 
-from albert_keras.tasks.answer_files import draw_confusion, draw_scores, write_errors
+from albert_keras.tasks.answer_files import draw_confusion, write_errors
 from albert_keras.tasks.task import Error
 
 HEADER = "id\tconfidence\ttruth\tanswer\ttext\tpair\n"
@@ -60,12 +60,3 @@ def test_rows_are_the_truth_and_cells_hold_their_share(drawn):
     np.testing.assert_array_equal(axes.images[0].get_array(), [[0.75, 0.25], [0, 1]])
     first, second = axes.figure.get_suptitle().splitlines()
     assert first.startswith("sst-2 $x^$ word") and second.endswith("word")
-
-
-@pytest.mark.parametrize("truth, scores", [([1.0, 5.0], [2.0, 4.5]), ([3], [3])])
-def test_the_truth_is_drawn_over_the_answers_beside_the_diagonal(drawn, truth, scores):
-    axes = drawn(draw_scores, truth, scores, "sts-b")
-    points = axes.collections[0].get_offsets()
-    assert points.tolist() == [list(point) for point in zip(scores, truth, strict=True)]
-    (diagonal,) = axes.lines
-    assert tuple(diagonal.get_xdata()) == tuple(diagonal.get_ydata())

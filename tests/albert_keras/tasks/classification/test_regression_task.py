@@ -49,11 +49,11 @@ def test_scores_are_means_over_the_outputs_and_those_of_each():
     assert scores["mean_squared_error"] == pytest.approx(np.mean(each))
 
 
-def test_guesses_are_the_means_and_count_as_collapsed():
+def test_guesses_are_the_means_and_all_the_same():
     guesses = task().guesses(EXAMPLES, EXAMPLES[:2])
     means = {"grade": 3.5, "length": pytest.approx(-0.125)}
     assert [guess.scores for guess in guesses] == [means] * 2
-    assert task().collapse(guesses) == "all 2 scores are about 3.5, -0.125"
+    assert task().collapse(guesses) == "all 2 answers are 3.5, -0.125"
     answers = task().read_out(EXAMPLES, np.array([one.label for one in EXAMPLES]))
     assert task().collapse(answers) is None
 
@@ -86,7 +86,7 @@ def test_one_number_is_answered_scored_and_guessed(name):
         ("0", ("text 0",), "2.5", "2.5", 0.0),
     ]
     assert it.confusion(labelled(2.5), [ScoreAnswer("0", 2.5)]) is None
-    assert it.collapse([ScoreAnswer("0", 2.5)] * 2) == "all 2 scores are about 2.5"
+    assert it.collapse([ScoreAnswer("0", 2.5)] * 2) == "all 2 answers are 2.5"
 
 
 def test_a_score_is_learnt_as_a_float_and_nothing_where_there_is_none(tiny_tokenizer):

@@ -37,7 +37,6 @@ def table(path, labels, header="text\tlabel"):
         ("cola", "classification", "matthews", ("dev",), ("test",), 2),
         ("sts-b", "regression", "pearson", ("dev",), ("test",), 1),
         ("mnli", "classification", "accuracy", MNLI, ("test_matched", "test_mismatched", "ax"), 3),
-        ("ax", "classification", "matthews", MNLI, ("ax",), 3),
     ],
 )
 def test_glue_tasks_know_what_they_are_without_any_file(name, kind, metric, dev, test, count):
@@ -47,25 +46,19 @@ def test_glue_tasks_know_what_they_are_without_any_file(name, kind, metric, dev,
     assert task(name, labels=it.labels).labels == it.labels
 
 
-def test_ax_is_trained_on_mnli_and_both_answer_it(shared_data, tmp_path):
-    data_dir = str(shared_data / "glue")
-    for split, rows in (("train", 240), ("dev_matched", 5), ("dev_mismatched", 5)):
-        assert len(task("ax", data_dir=data_dir).read(split)) == rows
+def test_mnli_answers_the_diagnostic_set(tmp_path):
     write(tmp_path / "diagnostic" / "diagnostic.tsv", "index\tsentence1\tsentence2", "3\tA.\tB.")
-    for name in ("ax", "mnli"):
-        it = task(name, data_dir=str(tmp_path))
-        assert it.read("ax") == [TextExample("3", "A.", "B.")]
+    assert task("mnli", data_dir=str(tmp_path)).read("ax") == [TextExample("3", "A.", "B.")]
 
 
 def test_given_files_take_the_place_of_official_ones(tmp_path):
     header = "\t".join(["index", *"1234567", "sentence1", "sentence2", "gold_label"])
     row = "\t".join(["7", *"1234567", "A.", "B.", "neutral"])
     path = write(tmp_path / "mine.tsv", header, row)
-    for name in ("mnli", "ax"):
-        it = task(name, train=path, dev=path)
-        assert it.dev_splits == ("dev",)
-        assert it.read("train") == it.read("dev") == it.read_file(path, labelled=True)
-        assert it.read("dev") == [TextExample("7", "A.", "B.", "neutral")]
+    it = task("mnli", train=path, dev=path)
+    assert it.dev_splits == ("dev",)
+    assert it.read("train") == it.read("dev") == it.read_file(path, labelled=True)
+    assert it.read("dev") == [TextExample("7", "A.", "B.", "neutral")]
 
 
 def test_a_share_of_an_own_table_is_held_out_and_the_same_each_time(tmp_path):
@@ -202,7 +195,6 @@ def test_test_splits_become_leaderboard_files_and_others_lines_of_json(tmp_path)
         paths = task("mnli").write(tmp_path, split, examples, answers)
         assert {path.name for path in paths} == {f"predictions-mnli-{split}.jsonl", name}
         assert (tmp_path / name).read_text() == "index\tprediction\n7\tneutral\n"
-    assert len(task("ax").write(tmp_path, "ax", examples, answers)) == 2
     task("sts-b").write(tmp_path, "test", examples, [ScoreAnswer("7", 5.5)])
     assert (tmp_path / "STS-B.tsv").read_text() == "index\tprediction\n7\t5.00000\n"
     assert json.loads((tmp_path / "predictions-sts-b-test.jsonl").read_text())["score"] == 5.5

@@ -98,7 +98,7 @@ def test_answers_are_scored_by_their_order(files):
     assert task.errors(examples, worse)[0].id == "0"
     assert task.collapse(answers) is None
     same = task.read_out(examples, np.full((3, 1), 0.5))
-    assert task.collapse(same) == "all 3 scores are about 0.5"
+    assert task.collapse(same) == "all 3 answers are 0.5"
     assert task.guesses(examples, examples) is None
 
 

@@ -56,7 +56,6 @@ def test_text_is_split_by_its_rule_and_lists_are_not(rule, tiny_tokenizer):
 def test_punctuation_is_apart_unless_a_rule_is_given_and_other_tasks_have_none():
     assert build_task(TAGGING).preprocessor_settings == {"word_split": "punctuation"}
     other = TaskConfig(name="classification", text="a")
-    assert build_task(other).completed([]) == other
     with pytest.raises(InputError, match="`word_split` characters requires a task of tagging"):
         build_task(other.replace(word_split="characters"))
 
