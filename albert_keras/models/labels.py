@@ -68,19 +68,6 @@ def class_targets(labels: list[Any], names: Sequence[str], are_shares: bool = Tr
     return values
 
 
-def class_ids(labels: list[Any], names: Sequence[str]) -> np.ndarray:
-    """Returns the numbers of classes, int32 [N]; labels as of `class_targets`, whole classes."""
-    values = class_targets(labels, names)
-    if values.ndim == 1:
-        return values
-    if (values.max(axis=1) < 1).any():
-        at = int(np.argmax(values.max(axis=1) < 1))
-        raise InputError(
-            f"Label {at + 1} of {len(values)}: it must be one class. Received: {labels[at]}."
-        )
-    return values.argmax(axis=1).astype(np.int32)
-
-
 def label_ids(values: Sequence[Any], names: Sequence[str]) -> np.ndarray:
     """Returns the numbers of labels that are given by name, number or boolean: int32 [N].
 
@@ -126,14 +113,13 @@ def numbers_of(labels: list[Any], count: int) -> np.ndarray:
     return np.array(rows, np.float32) if count == 1 else _matrix(rows, count)
 
 
-def zeros_and_ones(labels: list[Any], names: Sequence[str], are_whole: bool = False) -> np.ndarray:
+def zeros_and_ones(labels: list[Any], names: Sequence[str]) -> np.ndarray:
     """Returns whether each of C labels applies, float32 [N, C].
 
     Args:
         labels: Of N examples: a list of the names that apply; or numbers from 0 to 1, [N, C]:
             zeros and ones, or how much a label applies.
         names: Of the labels.
-        are_whole: Whether only zeros and ones are numbers of labels.
 
     Raises:
         InputError: If a name is unknown, or a row has not C such numbers.
@@ -155,11 +141,7 @@ def zeros_and_ones(labels: list[Any], names: Sequence[str], are_whole: bool = Fa
             found[at, [list(names).index(name) for name in row]] = 1
             continue
         are_numbers = all(isinstance(value, bool | int | float) for value in row)
-        if (
-            len(row) != len(names)
-            or not are_numbers
-            or not all(value in (0, 1) if are_whole else 0 <= value <= 1 for value in row)
-        ):
+        if len(row) != len(names) or not are_numbers or not all(0 <= one <= 1 for one in row):
             raise InputError(
                 f"Label {at + 1} of {len(rows)}: there must be {len(names)} zeros and ones, one "
                 f"for each of {', '.join(names)}. Received: {row}."

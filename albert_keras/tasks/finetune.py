@@ -2,7 +2,6 @@
 
 import dataclasses
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from albert_keras.tasks.answer_table import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.tasks.baselines import baseline_answers
 from albert_keras.tasks.example_report import count_labels
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.given import settings_of
 from albert_keras.tasks.results import (
     RANDOM,
     FinetuneResult,
@@ -63,9 +61,8 @@ def finetune(
             first seed, to measure what the pre-training is worth, which takes as long again. Not
             for similarity, where the encoder before the training is always scored.
         from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
-        **flags: Single settings by the keywords of `options_of(FinetuneConfig)`. Besides files,
-            `train` and `dev` may be examples in memory: (inputs, labels) as `fit` of a model takes
-            them, a tf.data.Dataset of both, or a DataFrame with columns `text`, `pair`, `label`.
+        **flags: Single settings by the keywords of `options_of(FinetuneConfig)`. For examples in
+            memory see `fit` of the models.
 
     Returns:
         FinetuneResult.
@@ -79,14 +76,6 @@ def finetune(
         result = finetune("runs/books", "runs/sst-2", task="sst-2", data_dir="glue")
         print(result.seeds[0].scores["dev"]["accuracy"])
     """
-    in_files = str | os.PathLike | None
-    given = {
-        name: flags.pop(name)
-        for name in ("train", "dev")
-        if not isinstance(flags.get(name), in_files)
-    }
-    if "train" in given:
-        flags = settings_of(flags, given["train"])
     config = FinetuneConfig.of({}, **flags) if config is None else config.with_flags(**flags)
     all_seeds = config.seeds_of(seeds)
     out = Path(out)
@@ -100,7 +89,7 @@ def finetune(
             if isinstance(origin, OpenedModel)
             else open_weights(origin, from_step, albert_config, tokenizer)
         ).lengthened(config.model.max_position_embeddings)
-        data = prepare(config, initial_weights, choose_precision(strategy), given)
+        data = prepare(config, initial_weights, choose_precision(strategy))
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
         baselines = baseline_answers(strategy, data, initial_weights)

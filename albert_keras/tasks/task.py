@@ -261,22 +261,6 @@ class Task(abc.ABC):
             if name != "options":
                 check_text(name, text, may_be_blank=True)
 
-    def with_truths(self, examples: list, truths: list) -> list:
-        """Returns examples with their answers, as a user gives them in memory.
-
-        They are classes by name or number, scores, names or zeros and ones of several labels, the
-        numbers of right options, lists of tags, or for spans texts of the passages, with or without
-        their first character: `{"text": "noon", "answer_start": 12}`, a list of these, or None if
-        there is no answer. InputError, with its number, if one is not one of the task.
-        """
-        found = []
-        for number, pair in enumerate(zip(examples, truths, strict=True), start=1):
-            try:
-                found.append(self.with_truth(*pair))
-            except (InputError, ValueError) as error:
-                raise InputError(f"Label {number} of {len(truths)}: {error}") from error
-        return found
-
     def columns(self, examples: list) -> dict[str, list]:
         """Returns what a model reads of examples: texts by the names of its preprocessor."""
         columns = {"text": [example.first for example in examples]}

@@ -1,8 +1,7 @@
 """What all trainings of a fine-tuning share: task, examples, rows, settings."""
 
 import logging
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,9 +13,7 @@ from albert_keras.tasks.example_report import IN_TRAINING, report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.examples import digest_of_texts, normalised, row_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.given import read_given
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.labels import hold_out
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
 from data_pipeline.errors import InputError, Mistake
@@ -51,17 +48,11 @@ class TaskData(NamedTuple):
     overlaps: dict[str, Overlap]  # by split of `dev`: how many examples were trained on
 
 
-def prepare(
-    config: FinetuneConfig,
-    initial_weights: OpenedModel,
-    precision: str,
-    given: Mapping[str, Any] | None = None,
-) -> TaskData:
+def prepare(config: FinetuneConfig, initial_weights: OpenedModel, precision: str) -> TaskData:
     """Reads the files of a task and encodes its examples.
 
     Args:
         precision: Value for the precision "auto".
-        given: Examples in memory, "train" and perhaps "dev", see `read_given`.
 
     Raises:
         InputError: If files, settings and model do not fit together, or all development examples
@@ -72,11 +63,8 @@ def prepare(
     config = config.replace(task=with_pair_encoding(config.task, albert_config.hidden_size))
     task, tokenizer = build_task(config.task), initial_weights.tokenizer
     config.model.check(albert_config, task)
-    if given:
-        config, task, train, dev = _given(config, given)
-    else:
-        train = task.read("train")
-        dev = {split: task.read(split) for split in task.dev_splits}
+    train = task.read("train")
+    dev = {split: task.read(split) for split in task.dev_splits}
     _check_metric(task, train, next(iter(dev.values())))
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
     logger.info("Examples of %s: train %s, %s", config.task.name, f"{len(train):,}", listing)
@@ -125,19 +113,6 @@ def _check_metric(task, train, dev):
     if task.metric not in names:
         known = did_you_mean(task.metric, names)
         raise InputError(f"`task.metric` {task.metric} is no score of this task{known}")
-
-
-def _given(config, given):
-    """Returns config, task and examples in memory; without "dev" a part of them is held out."""
-    task_config, train = read_given(config.task, given["train"])
-    task = build_task(task_config)
-    if "dev" in given:
-        _, dev = read_given(task_config, given["dev"])
-    elif task_config.dev is not None:
-        dev = task.read("dev")
-    else:
-        train, dev = hold_out(train, task_config.dev_share)
-    return config.replace(task=task_config), task, train, {"dev": dev}
 
 
 def _log_reports(reports):

@@ -20,7 +20,7 @@ _PAIRS = _TEXTS[1:] + _TEXTS[:1]
 _WORDS = [text.rstrip(".").split() for text in _TEXTS]
 _TAGS = [["B-X" if at % 3 else "O" for at, _ in enumerate(words)] for words in _WORDS]
 _NUMBERS = [1.0, 2.5, 0.0, 4.0, 3.5, 2.0, 1.5, 3.0]
-_QUESTION, _OPTIONS = "What left the harbour?", ["The ferry", "A goat", "blue light"]
+_QUESTION, _OPTIONS = "What left the harbour?", ["The ferry", "A goat", "blue light", "One hen"]
 
 
 class Kind(NamedTuple):

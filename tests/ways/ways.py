@@ -25,6 +25,7 @@ import albert_keras
 from albert_keras.cli import main
 from albert_keras.serving.local.local_server import LocalServer
 from data_pipeline.errors import InputError
+from tests.ways.files import write_examples
 from tests.ways.kinds import Kind, config_of, shape_of
 
 Inputs = list[dict[str, Any]]
@@ -49,14 +50,16 @@ class World:
             labels = [["O"] * len(one["words"]) for one in dev]
         elif kind.task["name"] == "squad2":
             labels = [next(iter(one["context"].split()), None) for one in dev]
+        rows = zip(*kind.columns.values(), strict=True)
+        training = [dict(zip(kind.columns, row, strict=True)) for row in rows]
         albert_keras.finetune(
             "random",
             self.run,
             config_of(kind),
             albert_config=shape_of(tokenizer.vocab_size),
             tokenizer=tokenizer,
-            train=(dict(kind.columns), kind.labels),
-            dev=(columns_of(dev), labels),
+            train=write_examples(folder / "train", kind, training, kind.labels),
+            dev=write_examples(folder / "dev", kind, dev, labels),
         )
 
     @property

@@ -45,14 +45,6 @@ class ChoiceTask(Task):
             raise InputError(f"`options` must be at least two texts. Received: {options!r}.")
         return ChoiceExample(str(number), fields["context"], fields["question"], tuple(options))
 
-    def with_truth(self, example, truth):
-        if type(truth) is not int or not 0 <= truth < len(example.options):
-            raise InputError(
-                f"The label must be the number of an option, 0 to {len(example.options) - 1}. "
-                f"Received: {truth!r}."
-            )
-        return example._replace(label=truth)
-
     def columns(self, examples):
         columns = {name: [getattr(example, name) for example in examples] for name in self.inputs}
         return columns | {"options": [list(options) for options in columns["options"]]}

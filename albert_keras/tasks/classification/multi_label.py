@@ -1,7 +1,6 @@
 """Classification with any number of labels for each text or pair, from a user's own tables."""
 
 import functools
-import itertools
 
 import numpy as np
 
@@ -47,12 +46,6 @@ class MultiLabelTask(TextTask):
     card_purpose = "assigns any of {labels} labels to {texts}"
     has_several_labels = True
     usual_metrics = ("micro_f1",)
-
-    def with_truths(self, examples, truths):
-        pairs = zip(examples, zeros_and_ones(truths, self.labels, are_whole=True), strict=True)
-        return [
-            one._replace(label=tuple(itertools.compress(self.labels, row))) for one, row in pairs
-        ]
 
     def truths(self, examples):
         return [list(label) for label in super().truths(examples)]

@@ -8,7 +8,7 @@ from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import row_of
 from albert_keras.tasks.tables.cells import score_of
-from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.task import Error
 from data_pipeline.errors import InputError
 
 
@@ -20,7 +20,6 @@ class ScoreTask(TextTask):
     usual_metrics = ("pearson", "spearman", "mean_squared_error")
 
     labels = ()
-    with_truths = Task.with_truths  # one by one, with `with_truth`
 
     def __init__(self, config):
         super().__init__(config)
@@ -28,9 +27,6 @@ class ScoreTask(TextTask):
             raise InputError(
                 f"`labels` of {config.name} must be none. Received: {', '.join(config.labels)}."
             )
-
-    def with_truth(self, example, truth):
-        return example._replace(label=score_of([truth], ["label"]))
 
     def read_out(self, examples, values, thresholds=None):
         return scores_answers([example.id for example in examples], self.labels, values)
@@ -81,14 +77,6 @@ class ScoresTask(ScoreTask):
     card_purpose = "predicts {labels} numbers for {texts}"
     has_several_labels = True
     labels = TextTask.labels
-
-    def with_truth(self, example, truth):
-        if len(truth) != self.num_outputs:
-            raise InputError(
-                f"There must be a value for each of {self.num_outputs} labels. "
-                f"Received: {len(truth)}."
-            )
-        return example._replace(label=score_of(list(truth), self.labels))
 
     def truths(self, examples):
         return [list(label) for label in super().truths(examples)]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from albert_keras.models.answers import class_answers
-from albert_keras.models.labels import class_ids, label_ids
+from albert_keras.models.labels import label_ids
 from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_files import (
     official_path,
@@ -96,10 +96,6 @@ class TextTask(Task):
             return super().read_rows(path)
         columns: list[dict[str, Any]] = []
         return self._table(path, False, None, columns), columns
-
-    def with_truths(self, examples, truths):
-        pairs = zip(examples, class_ids(truths, self.labels), strict=True)
-        return [example._replace(label=self.labels[number]) for example, number in pairs]
 
     def weights(self, targets):
         if self.config.class_weights != "balanced":

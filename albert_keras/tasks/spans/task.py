@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from albert_keras.models.answers import SpanAnswer
-from albert_keras.models.labels import answer_edges
-from albert_keras.tasks.examples import Answer, QuestionExample
+from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.metrics import confusion_matrix
 from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.spans.scores import null_threshold, official_scores, question_scores
@@ -62,16 +61,6 @@ class SpanTask(Task):
         """Returns an example of "question" and "context"; see `Task.example`."""
         self.check_fields(fields)
         return QuestionExample(str(number), fields["question"], fields["context"])
-
-    def with_truth(self, example, truth):
-        context = example.context
-        given = truth if isinstance(truth, list) else [truth]
-        edges = [found for one in given if (found := answer_edges(one, context)) is not None]
-        answers = tuple(Answer(context[start:end], start) for start, end in edges)
-        is_impossible = None if self._version == 1 else not answers
-        if self._version == 1 and not answers:
-            raise InputError("Every question must have an answer. Received: none.")
-        return example._replace(answers=answers, is_impossible=is_impossible)
 
     def columns(self, examples):
         names = ("context", "question")

@@ -20,7 +20,7 @@ from albert_keras.tasks.tagging.scores import (
 from albert_keras.tasks.task import Error, Task, check_text
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-from data_pipeline.tokenizers.words import GIVEN_WORDS, split_words
+from data_pipeline.tokenizers.words import GIVEN_WORDS
 
 
 class TagTask(Task):
@@ -103,21 +103,6 @@ class TagTask(Task):
                 f"`words` must be a list of words, none of them empty. Received: {words!r}."
             )
         return TaggedExample(str(number), tuple(words))
-
-    def with_truth(self, example, truth):
-        tags = tuple(truth)
-        if example.text is not None:
-            words = split_words(example.text, self.config.word_rule)
-            example = example._replace(words=tuple(words), text=None)
-        if len(tags) != len(example.words):
-            raise InputError(
-                f"There must be a tag for each of {len(example.words)} words. "
-                f"Received: {len(tags)}."
-            )
-        if all(type(tag) is int and 0 <= tag < len(self.labels) for tag in tags):
-            tags = tuple(self.labels[tag] for tag in tags)
-        label_ids(tags, self.labels)  # raises for an unknown one
-        return example._replace(tags=tags)
 
     def columns(self, examples):
         if all(example.text is None for example in examples):

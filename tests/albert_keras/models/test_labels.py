@@ -3,8 +3,6 @@
 import pytest
 
 from albert_keras.models.labels import answer_edges, numbers_of
-from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 
 PASSAGE = "At noon, not before noon."
@@ -31,18 +29,11 @@ PASSAGE = "At noon, not before noon."
     ],
 )
 def test_an_answer_is_a_place_in_its_passage(answer, expected):
-    task = build_task(TaskConfig(name="squad2"))
-    example = task.example(1, {"question": "When?", "context": PASSAGE})
     if isinstance(expected, str):
         with pytest.raises(InputError, match=expected):
             answer_edges(answer, PASSAGE)
-        with pytest.raises(InputError, match=f"Label 1 of 1: .*{expected}"):
-            task.with_truths([example], [answer])
         return
     assert answer_edges(answer, PASSAGE) == expected
-    [labelled] = task.with_truths([example], [answer])
-    found = [(one.start, one.start + len(one.text)) for one in labelled.answers]
-    assert found == ([expected] if expected else []) and labelled.is_impossible is not bool(found)
 
 
 @pytest.mark.parametrize("label", [1e39, float("nan"), 10**400, "3", None])
