@@ -112,7 +112,7 @@ class Predictor:
         """Answers inputs of a fine-tuned model.
 
         Args:
-            inputs: list of dict of str, see `Task.example`; or of str, which are texts; or one of
+            inputs: list of dict of str, see `Task.fields`; or of str, which are texts; or one of
                 them. A dict may have an "id", which is part of the answer; by default it is the
                 number in the list.
 

@@ -110,7 +110,7 @@ class Task(abc.ABC):
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """Names of what a user gives for one example, see `example`."""
+        """Names of what a user gives for one example, see `inputs`."""
         return (*self.inputs, "pair") if self.takes_pair else self.inputs
 
     @property
@@ -201,21 +201,19 @@ class Task(abc.ABC):
         examples = self.read_file(path, labelled=False)
         return examples, [known_fields(example) for example in examples]
 
-    def example(self, number: int | str, fields: dict):
-        """Returns an example without an answer, whose id is `number`, made from a user's input.
+    def example(self, id: str, fields: dict):
+        """Returns an example without an answer, made of what `check_fields` has found to be right.
 
         Of the `fields`, "options" is a list of str; for tagging "words", a list of str, may replace
-        "text", which is split as the training files were. InputError if fields are missing, unknown
-        or of another type.
+        "text", which is split as the training files were.
         """
-        self.check_fields(fields)
-        return TextExample(str(number), fields["text"], fields.get("pair"))
+        return TextExample(id, fields["text"], fields.get("pair"))
 
     def typed_examples(self, inputs: list[dict | str]) -> list:
         """Returns examples made from what a user types or sends, as `read` returns them.
 
         Args:
-            inputs: A dict for each, see `example`, or a text. A dict may have an "id" for its
+            inputs: A dict for each, see `fields`, or a text. A dict may have an "id" for its
                 answer; otherwise it is the number in the list.
 
         Raises:
@@ -243,13 +241,10 @@ class Task(abc.ABC):
         id = fields.pop("id", number)
         if not isinstance(id, str | int):
             raise InputError(f"`id` must be a text or a number. Received: {id!r}.")
-        for name, value in fields.items():
-            for text in value if isinstance(value, list | tuple) else (value,):
-                if isinstance(text, str):
-                    check_text(name, text, may_be_blank=True)
-        return self.example(id, fields)
+        self.check_fields(fields)
+        return self.example(str(id), fields)
 
-    def check_fields(self, fields):
+    def check_fields(self, fields: dict[str, Any]) -> None:
         """Raises InputError unless `fields` has exactly the task's fields, and all are texts."""
         if set(fields) != set(self.fields):
             listing = ", ".join(f"`{name}`" for name in self.fields)
@@ -257,8 +252,11 @@ class Task(abc.ABC):
                 f"An example of {self.config.name} must have {listing}. "
                 f"Received: {', '.join(fields) or 'nothing'}."
             )
-        for name, text in fields.items():
-            if name != "options":
+        for name, value in fields.items():
+            is_list = name == "options"
+            if is_list and not (isinstance(value, list | tuple) and len(value) > 1):
+                raise InputError(f"`options` must be at least two texts. Received: {value!r}.")
+            for text in value if is_list else (value,):
                 check_text(name, text, may_be_blank=True)
 
     def columns(self, examples: list) -> dict[str, list]:

@@ -36,14 +36,8 @@ class ChoiceTask(Task):
         config, skipped = self.config, self.skipping(path)
         return read_race(path, config.levels, labelled, skipped, config.encoding)
 
-    def example(self, number, fields):
-        """Returns an example of "context", "question" and "options"; see `Task.example`."""
-        self.check_fields(fields)
-        options = fields["options"]
-        is_list = isinstance(options, (list, tuple)) and len(options) > 1
-        if not is_list or not all(isinstance(option, str) for option in options):
-            raise InputError(f"`options` must be at least two texts. Received: {options!r}.")
-        return ChoiceExample(str(number), fields["context"], fields["question"], tuple(options))
+    def example(self, id, fields):
+        return ChoiceExample(id, fields["context"], fields["question"], tuple(fields["options"]))
 
     def columns(self, examples):
         columns = {name: [getattr(example, name) for example in examples] for name in self.inputs}

@@ -19,7 +19,6 @@ from albert_keras.tasks.tagging.scores import (
 )
 from albert_keras.tasks.task import Error, Task, check_text
 from data_pipeline.errors import InputError
-from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.words import GIVEN_WORDS
 
 
@@ -83,26 +82,25 @@ class TagTask(Task):
             config.offsets,
         )
 
-    def example(self, number, fields):
-        names = ("text", "words")
-        for name in fields:
-            if name not in names:
-                raise InputError(f"`{name}` is not a field of tagging{did_you_mean(name, names)}")
-        if len(fields) != 1:
-            raise InputError("A sentence must have either `text` or `words`, not both or neither.")
-        [(name, words)] = fields.items()
-        if name == "text" and not isinstance(words, list | tuple):
-            check_text(name, words, may_be_blank=True)
-            return TaggedExample(str(number), (), text=words)
-        if (
-            not isinstance(words, list | tuple)
-            or not words
-            or not all(isinstance(word, str) and word for word in words)
-        ):
+    def check_fields(self, fields):
+        if list(fields) not in (["text"], ["words"]):
+            raise InputError(
+                "A sentence must have either `text` or `words`. "
+                f"Received: {', '.join(fields) or 'nothing'}."
+            )
+        if "text" in fields:
+            check_text("text", fields["text"], may_be_blank=True)
+            return
+        words = fields["words"]
+        if not isinstance(words, list | tuple) or not words or not all(words):
             raise InputError(
                 f"`words` must be a list of words, none of them empty. Received: {words!r}."
             )
-        return TaggedExample(str(number), tuple(words))
+        for word in words:
+            check_text("words", word, may_be_blank=True)
+
+    def example(self, id, fields):
+        return TaggedExample(id, tuple(fields.get("words", ())), text=fields.get("text"))
 
     def columns(self, examples):
         if all(example.text is None for example in examples):

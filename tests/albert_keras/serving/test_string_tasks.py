@@ -138,12 +138,12 @@ def test_words_are_split_as_in_files(rule, tiny_tokenizer, tiny_corpus):
         "Don't, he'd say: I'M Anna's (WON’T) 'so' dogs' it's",
         "a'b'c'd's 't x'S\u00e9 y'll\n",
     ]
-    examples = [task.example(number, {"text": text}) for number, text in enumerate(texts)]
+    examples = [task.typed_example(number, {"text": text}) for number, text in enumerate(texts)]
     found = call(task_model, "tags", texts)
     for row, text in zip(found["words"], texts, strict=True):
         assert [word.decode() for word in row if word] == list(split_words(text, rule))
     assert not found["dropped_words"].any()
-    given = [task.example("given", {"words": ["Anna,", "北京", "(x)"]})]
+    given = [task.typed_example("given", {"words": ["Anna,", "北京", "(x)"]})]
     assert_alike(
         by_strings(task_model, task, given + examples), in_python(task, model, given + examples)
     )

@@ -88,7 +88,7 @@ def test_files_elsewhere_are_read_with_or_without_answers(tmp_path):
 
 def test_any_number_of_options_may_be_typed(tiny_tokenizer):
     fields = {"context": CONTEXT, "question": "When?", "options": ["at noon", "never", "now"]}
-    example = task().example(7, fields)
+    example = task().typed_example(7, fields)
     assert example == ChoiceExample("7", CONTEXT, "When?", ("at noon", "never", "now"))
     rows = rows_for(task(), [example, example], tiny_tokenizer)
     assert rows.batch([0, 1], 64)["input_ids"].shape == (2, 3, 64)
@@ -99,7 +99,7 @@ def test_any_number_of_options_may_be_typed(tiny_tokenizer):
     bad = {**fields, "options": ["one"]}, {**fields, "options": "ab"}, {**fields, "question": 1}
     for one in (*bad, {"context": CONTEXT}, {**fields, "text": "x"}):
         with pytest.raises(InputError, match="must"):
-            task().example(0, one)
+            task().typed_example(0, one)
     with pytest.raises(InputError, match="1 have none, the first is '7'"):
         rows_for(task(), [EXAMPLES[0], example], tiny_tokenizer, training=True)
 

@@ -84,10 +84,10 @@ def test_unknown_labels_are_told_by_file_and_line(tmp_path, monkeypatch, setting
 
 
 def test_an_example_is_made_of_what_was_typed():
-    assert task("sst-2").example(3, {"text": "Good."}) == TextExample("3", "Good.")
-    assert task("rte").example(0, {"text": "A.", "pair": ""}) == TextExample("0", "A.", "")
+    assert task("sst-2").typed_example(3, {"text": "Good."}) == TextExample("3", "Good.")
+    assert task("rte").typed_example(0, {"text": "A.", "pair": ""}) == TextExample("0", "A.", "")
     it = task("regression", pair="other")
-    assert it.example(0, {"pair": "B.", "text": "A."}) == TextExample("0", "A.", "B.")
+    assert it.typed_example(0, {"pair": "B.", "text": "A."}) == TextExample("0", "A.", "B.")
 
 
 def test_balanced_weights_of_training_rows_are_those_of_scikit_learn():

@@ -180,10 +180,10 @@ def test_files_have_their_official_names_or_are_given(tmp_path):
 
 def test_a_question_may_be_typed():
     fields = {"question": "Who?", "context": CONTEXT}
-    assert task().example(3, fields) == QuestionExample("3", "Who?", CONTEXT)
+    assert task().typed_example(3, fields) == QuestionExample("3", "Who?", CONTEXT)
     for bad in ({"question": "Who?"}, {**fields, "text": "x"}, {**fields, "context": 1}, {}):
         with pytest.raises(InputError, match="must"):
-            task().example(0, bad)
+            task().typed_example(0, bad)
 
 
 def test_gold_answers_to_real_questions_score_full_marks(shared_data, official_model):

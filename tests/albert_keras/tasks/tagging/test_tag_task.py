@@ -56,24 +56,24 @@ def test_tags_of_both_files_are_learnt(tmp_path):
 
 def test_an_example_is_made_of_what_was_typed():
     it = task(labels=TAGS)
-    typed = it.example(4, {"text": " Ada\tslept\n"})
+    typed = it.typed_example(4, {"text": " Ada\tslept\n"})
     assert typed == TaggedExample("4", (), text=" Ada\tslept\n")
     with pytest.raises(InputError, match="must not contain white space.* Received: 'New York'"):
-        it.columns_of_strings([it.example(0, {"words": ["New York", "left"]})])
-    assert it.example(0, {"words": ["New York", "left"]}).words == ("New York", "left")
+        it.columns_of_strings([it.typed_example(0, {"words": ["New York", "left"]})])
+    assert it.typed_example(0, {"words": ["New York", "left"]}).words == ("New York", "left")
 
 
 @pytest.mark.parametrize(
     "fields, says",
     [
         ({}, "either `text` or `words`"),
-        ({"word": "a"}, "`word` is not a field of tagging. Did you mean `words`"),
+        ({"word": "a"}, "either `text` or `words`. Received: word"),
         ({"words": ["a", ""]}, "`words` must be a list of words"),
     ],
 )
 def test_fields_that_cannot_be_used_are_refused(fields, says):
     with pytest.raises(InputError, match=says):
-        task(labels=TAGS).example(0, fields)
+        task(labels=TAGS).typed_example(0, fields)
 
 
 def test_long_sentences_are_answered_from_several_rows(tiny_tokenizer):

@@ -45,7 +45,7 @@ def test_elisions_and_contractions_are_apart(rule, text, words):
 @pytest.mark.parametrize("rule", WORDS)
 def test_text_is_split_by_its_rule_and_lists_are_not(rule, tiny_tokenizer):
     task = build_task(TAGGING.replace(word_split=rule))
-    typed = [task.example(0, {"text": text}) for text in (MIXED_TEXT, ["Anna,", "王明"])]
+    typed = task.typed_examples([{"text": MIXED_TEXT}, {"words": ["Anna,", "王明"]}])
     columns = task.columns_of_strings(typed)
     words, _ = task.build_preprocessor(tiny_tokenizer).words(columns)
     split, given = ([word.decode() for word in row] for row in words.to_list())
