@@ -80,6 +80,15 @@ KINDS = {
         "text_pair",
         _FIRST_AND_SECOND,
     ),
+    "separate pair": Kind(
+        {"name": "pair", "text": "text", "pair": "pair", "label": "label"}
+        | {"pair_encoding": "separate"},
+        {"text": [*_TEXTS], "pair": [*_PAIRS]},
+        ["yes", "no"] * 4,
+        ("text", "pair"),
+        "text_pair",
+        _FIRST_AND_SECOND,
+    ),
     "similarity": Kind(
         {"name": "similarity", "text": "text", "pair": "pair", "label": "label"},
         {"text": [*_TEXTS], "pair": [*_PAIRS]},

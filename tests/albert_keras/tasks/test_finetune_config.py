@@ -67,18 +67,6 @@ def test_flags_take_precedence_over_a_recipe_and_epochs_over_its_steps():
     assert config.training.steps is None and config.training.batch_size == 32
 
 
-@pytest.mark.parametrize("name", recipes.names("finetuning"))
-def test_every_recipe_can_be_resolved_and_warms_up_within_its_steps(name):
-    config = of_recipe(name)
-    assert config.task.name == name
-    done = config.resolved(build_task(config.task), 768, 10_000, "float32")
-    assert done.training.steps == config.training.steps
-    assert done.optimizer.lr == config.optimizer.lr
-    assert 0 <= done.optimizer.warmup_for(done.training.steps) < done.training.steps
-    assert done.task.labels == build_task(config.task).labels
-    assert None not in (done.task.max_seq_length, done.training.evaluate_every)
-
-
 def test_the_default_warm_up_is_a_tenth_of_the_run():
     optimizer = FinetuneOptimizer()
     assert [optimizer.warmup_for(steps) for steps in (5, 100, 30_000)] == [0, 10, 3000]

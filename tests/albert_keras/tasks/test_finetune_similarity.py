@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_keras import Predictor, embed, export
+from albert_keras import embed
 from albert_keras.tasks.finetune import finetune
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.finetuned import open_run, task_of
@@ -70,21 +70,3 @@ def test_the_baselines_are_words_and_the_mean_vector_of_the_initial_weights(
     expected = task.scores(examples, answers)["spearman"]
     found = result.baselines["mean vector before training"]["dev"]["spearman"]
     assert found == pytest.approx(expected, abs=1e-3)
-
-
-@pytest.mark.slow
-def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, tmp_path):
-    exported = export(result.path, tmp_path / "similar")
-    assert {"embed", "text_pair", "regress", "encode"} <= set(exported.signatures)
-    texts = ["The old ferry left the harbour.", "Rain had washed the chalk marks.", "goat"]
-    predictor = Predictor(tmp_path / "similar")
-    vectors = predictor.ask("embed", text=texts)["embedding"]
-    expected = embed(result.path, texts, normalize=True)
-    assert expected.settings.pooling == "mean" and expected.settings.max_seq_length == 32
-    np.testing.assert_allclose(vectors, expected.vectors, atol=1e-5)
-    found = predictor.ask("text_pair", first=texts, second=texts[::-1])["score"]
-    np.testing.assert_allclose(found, (vectors * vectors[::-1]).sum(axis=1), atol=1e-5)
-    by_tab = predictor.ask("serving_default", text=[f"{texts[0]}\t{texts[2]}"])["score"]
-    np.testing.assert_allclose(by_tab, found[:1], atol=1e-5)
-    inputs = [{"text": texts[0], "pair": texts[2]}]
-    assert predictor.answer(inputs)[0].score == pytest.approx(float(found[0]), abs=1e-5)

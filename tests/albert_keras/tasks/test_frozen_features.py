@@ -120,23 +120,3 @@ def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path,
     expected, found = model.outputs_of(inputs), loaded.outputs_of(inputs)
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["tagging", "classification"])
-def test_neither_padding_nor_skipping_it_nor_training_changes_the_outputs(kind, rows_of):
-    model, skipping = (frozen_model(kind, skips_padding=skips) for skips in (False, True))
-    expected = model.outputs_of(rows_of(kind))["logits"].numpy()
-    for inputs in (rows_of(kind), rows_of(kind, padding=7)):
-        real = inputs["input_mask"][:, : expected.shape[1]].astype(bool)
-        for found in (
-            model.outputs_of(inputs, training=True),
-            skipping.outputs_of(inputs, training=True),
-        ):
-            logits = found["logits"].numpy()
-            if kind == "tagging":
-                assert logits.shape[1] == inputs["input_ids"].shape[1]
-                np.testing.assert_allclose(
-                    logits[:, : real.shape[1]][real], expected[real], atol=1e-5
-                )
-            else:
-                np.testing.assert_allclose(logits, expected, atol=1e-5)

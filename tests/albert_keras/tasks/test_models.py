@@ -2,7 +2,6 @@
 
 import types
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -118,21 +117,6 @@ def test_a_batch_in_two_parts_drops_out_what_the_whole_does(kind, rows_of):
         np.testing.assert_allclose(tf.concat([first[name], second[name]], 0), expected, atol=1e-5)
     without = small_model(kind).outputs_of(inputs, training=True)
     assert any(np.abs(whole[name] - without[name]).max() > 1e-3 for name in whole)
-
-
-def test_a_saved_model_comes_back(tmp_path, rows_of):
-    kind, arguments = "spans_or_none", {"head_dropout": 0.3, "seed": 5, "skips_padding": True}
-    model, inputs = small_model(kind, name="mine", **arguments), rows_of(kind)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert type(loaded) is type(model)
-    assert loaded.get_config() == model.get_config()
-    assert loaded.get_config()["head_dropout"] == 0.3
-    assert [name_of(weight) for weight in loaded.weights] == [
-        name_of(weight) for weight in model.weights
-    ]
-    for name, expected in model.outputs_of(inputs).items():
-        np.testing.assert_array_equal(loaded.outputs_of(inputs)[name], expected)
 
 
 @pytest.mark.parametrize(

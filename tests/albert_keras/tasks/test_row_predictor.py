@@ -75,19 +75,6 @@ def test_short_rows_are_computed_with_short_ones(features_of, monkeypatch, caplo
     ]
 
 
-def test_rows_have_full_length_where_attention_depends_on_the_padding(features_of):
-    features = features_of("regression")
-    sparse = SHAPE.replace(
-        attention="block-sparse", attention_block_size=4, attention_random_blocks=1
-    )
-    assert sparse.is_sparse_at(features.max_seq_length)
-    model = build_model("regression", sparse, 3, dtype="float32")
-    numpy_albert.scramble(model)
-    asked = Some(features, np.arange(6))
-    check("regression", asked, model=model)
-    assert asked.asked == [(4, features.max_seq_length), (2, features.max_seq_length)]
-
-
 def check_on(kind, strategy, features):
     """Compares the predictions of two replicas, see `test_finetuning_step.py`."""
     for rows in (np.arange(len(features)), [5], np.arange(9)):

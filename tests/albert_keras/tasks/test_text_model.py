@@ -189,19 +189,6 @@ def test_texts_and_labels_have_many_forms(x, y, model, eagerly):
         )
 
 
-def test_predictions_are_arrays_in_the_order_of_the_texts(model):
-    texts = [" ".join([text] * count) for count, text in enumerate(TEXTS, start=1)]
-    found = model.predict(texts, verbose=0)
-    assert isinstance(found, np.ndarray) and found.shape == (16, 2)
-    np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-6)
-    np.testing.assert_allclose(found, model(tf.constant(texts)), atol=1e-6)
-    np.testing.assert_allclose(found[:3], model.predict_on_batch(texts[:3]), atol=1e-6)
-    np.testing.assert_allclose(found, model.predict(data(texts, size=3), verbose=0), atol=1e-6)
-    answers = model.answer(texts)
-    assert [each.label for each in answers] == [["no", "yes"][at] for at in found.argmax(1)]
-    assert answers[-1].dropped_tokens > 0
-
-
 def test_weights_multiply_the_losses_as_numpy_does(model):
     probabilities = model.predict(TEXTS, verbose=0)
     losses = -np.log(probabilities[np.arange(16), NUMBERS])

@@ -1,6 +1,5 @@
 """RACE from files in all layouts to features, answers and scores."""
 
-import copy
 import json
 
 import numpy as np
@@ -12,7 +11,7 @@ from albert_keras.tasks.choice.task import ChoiceTask
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from tests.albert_keras.tasks.small_tasks import read_out, rows_for
+from tests.albert_keras.tasks.small_tasks import rows_for
 
 OPTIONS = ("at noon", "at night", "in the long and cold spring", "never")
 CONTEXT = "The ferry left at noon.\nIt came back at night."
@@ -32,14 +31,6 @@ def answered(*choices, examples=EXAMPLES):
     values = (0.1 + 0.6 * np.eye(4)[list(choices)]).tolist()
     ids, options = [one.id for one in examples], [one.options for one in examples]
     return choice_answers(ids, options, values, choices)
-
-
-def choice_features(examples, tokenizer, max_seq_length=512, max_qa_length=128):
-    preprocessor = AlbertMultipleChoicePreprocessor(
-        tokenizer, max_seq_length, max_qa_length=max_qa_length
-    )
-    columns = task().columns(examples)
-    return {name: values.numpy() for name, values in preprocessor(columns).items()}
 
 
 def passage(count=2, **changes):
@@ -90,12 +81,6 @@ def test_any_number_of_options_may_be_typed(tiny_tokenizer):
     fields = {"context": CONTEXT, "question": "When?", "options": ["at noon", "never", "now"]}
     example = task().typed_example(7, fields)
     assert example == ChoiceExample("7", CONTEXT, "When?", ("at noon", "never", "now"))
-    rows = rows_for(task(), [example, example], tiny_tokenizer)
-    assert rows.batch([0, 1], 64)["input_ids"].shape == (2, 3, 64)
-    assert "labels" not in rows.batch([0])
-    logits = {"logits": np.eye(3, dtype=np.float32)[[2, 1]]}
-    answers = read_out(task(), [example, example], tiny_tokenizer, logits)
-    assert [answer.option for answer in answers] == ["now", "never"]
     bad = {**fields, "options": ["one"]}, {**fields, "options": "ab"}, {**fields, "question": 1}
     for one in (*bad, {"context": CONTEXT}, {**fields, "text": "x"}):
         with pytest.raises(InputError, match="must"):
@@ -118,29 +103,6 @@ def test_an_option_fills_the_blanks_or_follows(question, text, tiny_tokenizer):
     rows = AlbertMultipleChoicePreprocessor(tiny_tokenizer)
     stripped = (rows._stripped([part]) for part in (question, r" be\1t "))
     assert rows._filled(*stripped).numpy()[0].decode() == text
-
-
-def test_an_option_keeps_its_end_and_a_passage_its_beginning(tiny_tokenizer):
-    example = ChoiceExample("1", "The old ferry left the harbour.", "Why _?", ("it rained", "no"))
-    features = choice_features([example], tiny_tokenizer, max_seq_length=16, max_qa_length=8)
-    passage = tiny_tokenizer.encode(example.context)
-    long, short = (
-        tiny_tokenizer.encode("Why _?".replace("_", option)) for option in example.options
-    )
-    assert len(long) > 8 > len(short)
-    cls, sep = tiny_tokenizer.cls_id, tiny_tokenizer.sep_id
-    first = [cls, *passage[:5], sep, *long[-8:], sep]
-    second = [cls, *passage[: 13 - len(short)], sep, *short, sep]
-    assert features["input_ids"].tolist() == [[first, second]]
-    assert features["segment_ids"].sum(axis=2).tolist() == [[9, len(short) + 1]]
-    assert {values.dtype for values in features.values()} == {np.dtype(np.int32)}
-    of_roberta = copy.copy(tiny_tokenizer)
-    of_roberta.pair_separators = 2
-    for row in choice_features([example], of_roberta, 16, 6)["input_ids"][0]:
-        seps = np.flatnonzero(row == sep)
-        assert len(seps) == 3 and seps[1] == seps[0] + 1
-    with pytest.raises(InputError, match="less than `sequence_length` - 4"):
-        choice_features([example], of_roberta, 10, 6)
 
 
 def test_real_questions_are_read_and_their_answers_score_full_marks(shared_data):

@@ -10,7 +10,6 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from tests.albert_keras.tasks.small_tasks import read_out, rows_for
 
 COLUMNS = ("toxic", "insult", "threat")
 
@@ -76,12 +75,6 @@ def test_names_in_one_column_are_labels(tmp_path, name, rows):
     assert it.read_file(plain, labelled=False) == [TextExample("0", "A")]
 
 
-def test_zeros_and_ones_in_a_list_are_not_names(tmp_path):
-    path = write(tmp_path, "x.jsonl", '{"text": "A", "topics": [0, 1, 1]}\n')
-    with pytest.raises(InputError, match="line 1 has the label `1` more than once .*a column for"):
-        task(label="topics", label_separator="|", train=path, dev=path).read("train")
-
-
 @pytest.mark.parametrize(
     "settings, says",
     [
@@ -96,18 +89,6 @@ def test_zeros_and_ones_in_a_list_are_not_names(tmp_path):
 def test_settings_that_do_not_fit_are_refused(settings, says):
     with pytest.raises(InputError, match=says):
         task(**settings)
-
-
-def test_the_labels_are_laid_out_and_answers_have_a_threshold(tiny_tokenizer):
-    it = task()
-    examples = [TextExample("a", "so", None, ("insult",)), TextExample("b", "but", None, ())]
-    batch = rows_for(it, examples, tiny_tokenizer, training=True).batch([1, 0])
-    assert batch["labels"].dtype == np.float32
-    assert batch["labels"].tolist() == [[0, 0, 0], [0, 1, 0]]
-    logits = np.float32([[0.0, np.log(3), -np.log(3)], [-1.0, -1.0, -1.0]])
-    one, other = read_out(it, examples, tiny_tokenizer, {"logits": logits})
-    assert (one.id, one.labels, other.labels) == ("a", ("toxic", "insult"), ())
-    assert one.probabilities == pytest.approx({"toxic": 0.5, "insult": 0.75, "threat": 0.25})
 
 
 def examples_of(truth):

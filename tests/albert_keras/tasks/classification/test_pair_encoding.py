@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.keras_versions import name_of
 from albert_keras.models.pooling import comparison, separate_texts
 from albert_keras.models.text_classifiers import AlbertForClassification
 from data_pipeline.instances.segments import pack
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.tasks.conftest import SHAPE
-from tests.albert_keras.tasks.small_tasks import task_sums
 
 CLS, SEP = 2, 3
 CONFIG = SHAPE.replace(num_hidden_layers=2)
@@ -77,26 +75,3 @@ def test_a_comparison_has_both_vectors_their_distance_and_product():
         first, second = 2 * unit[2 * row], 2 * unit[2 * row + 1]  # of length √4
         expected = np.concatenate([first, second, np.abs(first - second), first * second])
         np.testing.assert_allclose(found[row], expected, atol=1e-6)
-
-
-def test_every_weight_but_the_pooler_is_trained():
-    model = build(skips_padding=True)
-    inputs = packed() | {"labels": tf.constant([0, 1, 2, 1]), "example_weights": np.ones(4)}
-    with tf.GradientTape() as tape:
-        loss = task_sums("classification", model.outputs_of(inputs, training=True), inputs).loss
-    gradients = tape.gradient(loss, model.trainable_variables)
-    pairs = zip(model.trainable_variables, gradients, strict=True)
-    found = [name_of(weight) for weight, gradient in pairs if gradient is not None]
-    assert found == [name_of(weight) for weight in model.trainable_weights]
-    assert "comparison/output_weights" in found
-    assert not any("pooler" in name for name in found)
-
-
-def test_its_configuration_builds_it_again():
-    model = build()
-    again = AlbertForClassification.from_config(model.get_config())
-    again.set_weights(model.get_weights())
-    np.testing.assert_array_equal(
-        again.outputs_of(packed())["logits"], model.outputs_of(packed())["logits"]
-    )
-    assert "pair_encoding" not in build("joint").get_config()  # readable by older versions

@@ -9,7 +9,6 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from tests.albert_keras.tasks.small_tasks import rows_for
 
 EXAMPLES = [
     TextExample(str(number), "A.", None, (float(number), number % 3 - 1.0)) for number in range(8)
@@ -21,16 +20,13 @@ def task(**settings):
     return build_task(TaskConfig(**usual | settings))
 
 
-def test_columns_of_numbers_are_outputs(tmp_path, tiny_tokenizer):
+def test_columns_of_numbers_are_outputs(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("text;grade;length\nA.;1.5;-2\nB.;0;1e2\n")
     it = task(train=str(path), dev=str(path))
     assert (it.kind, it.metric, it.num_outputs) == ("multi_regression", "pearson", 2)
     examples = it.read("train")
     assert [example.label for example in examples] == [(1.5, -2.0), (0.0, 100.0)]
-    batch = rows_for(it, examples, tiny_tokenizer, training=True).batch([1, 0])
-    assert batch["labels"].dtype == np.float32
-    assert batch["labels"].tolist() == [[0.0, 100.0], [1.5, -2.0]]
     path.write_text("text;grade;length\nA.;1.5;long\n")
     with pytest.raises(InputError, match="line 2 must have a number in `length`. Received: 'long'"):
         it.read_file(path, labelled=True)
@@ -87,13 +83,3 @@ def test_one_number_is_answered_scored_and_guessed(name):
     ]
     assert it.confusion(labelled(2.5), [ScoreAnswer("0", 2.5)]) is None
     assert it.collapse([ScoreAnswer("0", 2.5)] * 2) == "all 2 answers are 2.5"
-
-
-def test_a_score_is_learnt_as_a_float_and_nothing_where_there_is_none(tiny_tokenizer):
-    it = build_task(TaskConfig(name="sts-b"))
-    examples = [TextExample("0", "so", "but", 2.5), TextExample("1", "so", "but")]
-    batch = rows_for(it, examples[:1], tiny_tokenizer, training=True).batch([0])
-    assert batch["labels"].dtype == np.float32 and batch["labels"].tolist() == [2.5]
-    assert "labels" not in rows_for(it, examples, tiny_tokenizer).batch([0])
-    with pytest.raises(InputError, match="Every example must have an answer. 1 have"):
-        rows_for(it, examples, tiny_tokenizer, training=True)

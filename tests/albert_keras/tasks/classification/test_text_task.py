@@ -115,14 +115,6 @@ def labelled(*labels):
     return [TextExample(str(id), f"text {id}", label=label) for id, label in enumerate(labels)]
 
 
-def test_the_most_probable_class_is_answered():
-    examples = labelled(None, None)
-    answers = task("cola").read_out(examples, np.array([[0.25, 0.75], [0.75, 0.25]]))
-    assert [answer.label for answer in answers] == ["1", "0"]
-    np.testing.assert_allclose([answer.probability for answer in answers], 0.75)
-    assert list(answers[0].probabilities) == ["0", "1"]
-
-
 def test_the_second_of_two_classes_is_answered_from_the_threshold_on(tmp_path):
     examples, probabilities = labelled("no", "yes", "no"), np.array([0.05, 0.3, 0.2])
     it = task(labels=("no", "yes"), threshold=0.25)

@@ -9,7 +9,6 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from tests.albert_keras.tasks.small_tasks import read_out, rows_for
 
 ROWS = [
     ("A ferry left.", "A boat departed.", 4.5),
@@ -64,26 +63,6 @@ def test_development_examples_are_pairs_with_scores(files):
 def test_what_is_missing_is_named(files, settings, split, message):
     with pytest.raises(InputError, match=message):
         task_of(files, **settings).read(split)
-
-
-def test_a_row_is_two_sequences(tiny_tokenizer, files):
-    task = task_of(files, train="pairs.tsv", max_seq_length=16, **COLUMNS)
-    examples = task.read_file(files / "pairs.tsv", labelled=True)
-    batch = rows_for(task, examples, tiny_tokenizer, training=True).batch([0, 2])
-    assert batch["input_ids"].shape == (2, 2, 16)
-    np.testing.assert_array_equal(batch["labels"], np.float32([4.5, 4.0]))
-    for row, example in enumerate((examples[0], examples[2])):
-        for column, text in enumerate((example.first, example.second)):
-            ids = [tiny_tokenizer.cls_id, *tiny_tokenizer.encode(text), tiny_tokenizer.sep_id]
-            assert batch["input_ids"][row, column, : len(ids)].tolist() == ids[:16]
-    assert not batch["segment_ids"].any()
-    lengths = [[len(tiny_tokenizer.encode(text)) for text in row[:2]] for row in ROWS]
-    dropped = [sum(max(0, length - 6) for length in row) for row in lengths]
-    task = task_of(files, train="pairs.tsv", max_seq_length=8, **COLUMNS)
-    rows = rows_for(task, examples, tiny_tokenizer)
-    assert rows.dropped_tokens.tolist() == dropped and max(dropped) > 0
-    answers = read_out(task, examples, tiny_tokenizer, {"cosine": np.zeros(3, np.float32)})
-    assert [answer.dropped_tokens for answer in answers] == dropped
 
 
 def test_answers_are_scored_by_their_order(files):

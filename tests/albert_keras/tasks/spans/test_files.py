@@ -50,23 +50,11 @@ def test_questions_come_in_order_with_everything_that_is_known(write):
     ]
 
 
-@pytest.mark.parametrize(
-    "damage, message",
-    [
-        (lambda q: q.update(id="q2"), "[1]`) must have an `id` of its own. Received: 'q2', as in"),
-        (
-            lambda q: q["answers"][0].update(answer_start=15),
-            "[0]`) must have answers that are in the context at `answer_start`, "
-            "counted in characters. Received: 'Rome' at 15, where the context has 'ome.'",
-        ),
-    ],
-)
-def test_a_broken_question_is_named(damage, message, write):
+def test_an_id_occurs_once(write):
     file = content()
-    damage(file["data"][0]["paragraphs"][0]["qas"][0])
-    with pytest.raises(InputError) as error:
+    file["data"][0]["paragraphs"][0]["qas"][0]["id"] = "q2"
+    with pytest.raises(InputError, match=r"qas\[1\]`\) must have an `id` of its own. Rec.*'q2'"):
         read_questions(write(file))
-    assert f"`data[0].paragraphs[0].qas{message}" in str(error.value)
 
 
 def test_predictions_and_null_scores_are_read(write):

@@ -57,19 +57,6 @@ def golden(task, examples, tokenizer, nulls=None):
     return read_out(task, examples, tokenizer, result, task.first_thresholds)
 
 
-def test_known_answers_are_read_out_where_they_stand(tiny_tokenizer):
-    squad = small("squad1")
-    answers = golden(squad, ANSWERABLE, tiny_tokenizer)
-    assert [answer.text for answer in answers] == ["old ferry", "the  harbour", "Before sunrise"]
-    for example, answer in zip(ANSWERABLE, answers, strict=True):
-        assert example.context[answer.start : answer.end] == answer.text
-        assert answer.null_score is None and answer.probability == answer.nbest[0]["probability"]
-        assert json.loads(json.dumps(answer._asdict()))["start"] == answer.start
-    scores = squad.scores(ANSWERABLE, answers)
-    assert list(scores.items()) == [("f1", 100.0), ("exact_match", 100.0)]
-    assert squad.fit_thresholds(ANSWERABLE, answers) == (answers, {})
-
-
 def test_at_the_threshold_a_question_is_not_answered(tiny_tokenizer):
     squad, nulls = small(), [-1.0, 1.0, 0.0, -0.125]
     known = golden(squad, EXAMPLES, tiny_tokenizer, nulls)

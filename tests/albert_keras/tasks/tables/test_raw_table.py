@@ -71,17 +71,3 @@ def test_an_ending_says_how_a_table_is_written(name, content, texts, labels, tmp
     rows = read(tmp_path, name, content.encode()).rows
     assert [row.fields["text"] for row in rows] == texts
     assert [row.fields["label"] for row in rows] == list(labels)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        "text\tlabel\nПривет, как дела\tda\n".encode("windows-1251"),
-        "text\tlabel\nこんにちは世界\tda\n".encode("shift_jis"),
-        "text\tlabel\nGrüße, Käse und Öl\tja\n".encode() + b"M\xfcller\tja\n",
-        b"text\tlabel\nA\x81\tja\n",
-    ],
-)
-def test_bytes_that_are_not_utf_8_are_reported_with_their_line(tmp_path, data):
-    found = read(tmp_path, "x.tsv", data)
-    assert "must be UTF-8. Its byte" in found.rows[-1].problem

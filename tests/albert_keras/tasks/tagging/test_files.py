@@ -134,30 +134,6 @@ def test_the_first_token_of_a_word_has_its_tag(tiny_tokenizer):
     assert {values.dtype for values in features.values()} == {np.dtype(np.int32)}
 
 
-def test_windows_overlap_and_drop_no_token(tiny_tokenizer):
-    long = TaggedExample("long", ("ferry",) * 9 + ("x" * 60,) + ("harbour",) * 20)
-    pieces = [tiny_tokenizer.encode(word) for word in long.words]
-    tokens, room = sum(pieces, []), 10
-    assert max(map(len, pieces)) > room  # a word that is longer than a window
-    features = rows_of([SENTENCES[1], long, SENTENCES[1]], tiny_tokenizer, room + 2)
-    windows = [
-        ids[mask == 1][1:-1].tolist()
-        for ids, mask in zip(features["input_ids"], features["input_mask"], strict=True)
-    ]
-    begins = range(0, len(tokens) - room // 2, room // 2)
-    assert windows[1:-1] == [tokens[begin : begin + room] for begin in begins]
-    first = 0
-    for ids in pieces:  # a quarter of a window on both sides of a word, except at the ends
-        [(row, column)] = [
-            (row, column)
-            for row, column in np.argwhere(features["word_mask"])
-            if 0 < row < len(windows) - 1 and begins[row - 1] + column - 1 == first
-        ]
-        left, right = column - 1, len(windows[row]) - column
-        assert min(left, right) >= min(room // 4, first, len(tokens) - 1 - first)
-        first += len(ids)
-
-
 def test_a_word_of_nothing_is_an_unknown_token(tiny_tokenizer):
     assert tiny_tokenizer.encode("\u00a0") == []
     batch = rows_of([TaggedExample("1", ("\u00a0",), ("O",))], tiny_tokenizer, 8, ["O", "X"])

@@ -106,22 +106,6 @@ def test_words_are_split_by_the_rule_of_the_setting(tmp_path):
     assert example.words == ("东", "京", "Rom") and example.tags == ("B-X", "I-X", "O")
 
 
-@pytest.mark.parametrize(
-    "record, says",
-    [
-        ({"text": "So did I."}, "line 1 has no `label`. It must have .* Received: text"),
-        ({"text": "So did I.", "label": "B-PER O"}, "must have a list of spans. Received: 'B-PER"),
-        ({"text": "Mara left.", "label": {"PER": [[0, 4]]}}, "must have a list of spans"),
-        ({"title": "Anna"}, "line 1 has no `text`. It must have .* Received: title"),
-    ],
-)
-def test_what_an_object_has_instead_of_spans_is_told(record, says, tmp_path):
-    path = tmp_path / "a.jsonl"
-    path.write_text(json.dumps(record))
-    with pytest.raises(InputError, match=says):
-        read(path)
-
-
 def test_keys_are_named_and_a_text_may_have_no_spans(tmp_path):
     path = tmp_path / "a.jsonl"
     records = [{"body": "Mara left.", "spans": [[0, 4, "PER"]]}, {"body": "So did I.", "spans": []}]

@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from albert_keras.models.answers import TagAnswer
@@ -10,7 +9,6 @@ from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.tagging.task import TagTask
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from tests.albert_keras.tasks.small_tasks import read_out, rows_for
 
 TAGS = ("B-LOC", "I-LOC", "O")
 PLACES = [
@@ -33,14 +31,6 @@ def write(path, *sentences):
 def answer(example, *tags, sure=0.5):
     """Returns an answer, `sure` of each tag."""
     return TagAnswer(example.id, example.words, tags, (sure,) * len(tags))
-
-
-def logits(batch, numbers, high=5.0, count=3):
-    """Returns outputs that have tag number `numbers[i]` for word i."""
-    is_word = batch["word_mask"] == 1
-    outputs = np.zeros((*is_word.shape, count), np.float32)
-    outputs[is_word] = high * np.eye(count)[list(numbers)]
-    return {"logits": outputs}
 
 
 def test_tags_of_both_files_are_learnt(tmp_path):
@@ -74,32 +64,6 @@ def test_an_example_is_made_of_what_was_typed():
 def test_fields_that_cannot_be_used_are_refused(fields, says):
     with pytest.raises(InputError, match=says):
         task(labels=TAGS).typed_example(0, fields)
-
-
-def test_long_sentences_are_answered_from_several_rows(tiny_tokenizer):
-    it = task(labels=TAGS, max_seq_length=8)
-    rows = rows_for(it, PLACES, tiny_tokenizer, training=True)
-    assert len(rows) > len(PLACES)
-    batch = rows.batch(np.arange(len(rows)))
-    assert batch["tag_ids"][batch["word_mask"] == 1].tolist() == [2, 2, 2, 0, 1, 0, 2]
-    outputs = logits(batch, [2, 2, 2, 0, 1, 0, 2])
-    answers = read_out(it, PLACES, tiny_tokenizer, outputs)
-    assert [found.id for found in answers] == ["1", "2"]
-    assert [found.tags for found in answers] == [example.tags for example in PLACES]
-    assert [found.words for found in answers] == [example.words for example in PLACES]
-
-
-def test_only_the_outputs_on_words_count(tiny_tokenizer):
-    it = task(labels=TAGS)
-    rows = rows_for(it, PLACES[1:], tiny_tokenizer)
-    batch = rows.batch(np.arange(len(rows)))
-    sure = logits(batch, [1, 2], high=np.log(4))
-    sure["logits"][batch["word_mask"] == 0] = 1e9  # what stands on no word is not looked at
-    [found] = read_out(it, PLACES[1:], tiny_tokenizer, sure)
-    assert found.tags == ("I-LOC", "O")
-    np.testing.assert_allclose(found.probabilities, 2 / 3, rtol=1e-6)
-    with pytest.raises(InputError, match="of the model are not finite"):
-        read_out(it, PLACES[1:], tiny_tokenizer, logits(batch, [1, 2], high=np.nan))
 
 
 def test_scores_are_of_entities_or_of_words():
