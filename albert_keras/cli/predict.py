@@ -128,16 +128,9 @@ def _opened(place):
 def _answer_lines(place, fields, out):
     """Answers the lines of stdin."""
     numbered = lines_of_stdin()  # before TensorFlow is imported
-    from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
-    from albert_keras.tasks.predict import answer_stream, answering, collected
+    from albert_keras.tasks.predict import answer_stream, collected, opened
 
-    if place.kind == "export":
-        model = _opened(place)
-        task, answer = model.task, model.answers
-    else:
-        run = open_run(place)
-        task = task_of(run)
-        answer = answering(task, open_finetuned(run, strategy="auto"))
+    task, answer = opened(_opened(place))
     stream = answer_stream(answer, in_batches(_line_inputs(task, numbered, fields)))
     if out is not None:
         return _written(collected(task, stream, out), out)

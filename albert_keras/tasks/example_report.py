@@ -164,7 +164,7 @@ def _token_findings(task, examples, tokenizer) -> Iterator[Finding]:
     if task.finds_spans:  # passages take several rows
         part = "have a question that is"
         share = np.mean(parts["question"] > task.config.max_query_length)
-    elif task.uses_windows:
+    elif task.kind == "tagging":
         return
     else:
         num_special = tokenizer.num_special if len(task.fields) > 1 else 2

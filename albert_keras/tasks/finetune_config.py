@@ -75,7 +75,7 @@ class ModelChanges(FeatureSettings):
         """Raises InputError unless a model of this task can have these changes."""
         if self.freeze_encoder:
             self.layer_numbers(albert_config)
-            if not task.trains_head:
+            if task.kind == "similarity":
                 raise InputError(
                     "`freeze_encoder` must not be used for similarity: its model has no weights "
                     "besides the encoder's, so there is nothing to train. Fine-tune the "

@@ -2,7 +2,7 @@
 
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,13 +78,7 @@ def predict_task(
     check_request({"inputs": inputs, "file": file, "split": split}, data_dir, changes)
     check_out(out)
     changes["data_dir"] = data_dir and str(data_dir)
-    if isinstance(model, str | Path | Place):
-        run = open_run(model)
-        task = task_of(run).changed(**changes)
-        opened = open_finetuned(run, step, strategy=strategy)
-        answer: Any = answering(task, opened, batch_size)
-    else:
-        task, answer = model.task.changed(**changes), model.answers
+    task, answer = opened(model, step, batch_size, strategy, changes)
     if file:
         examples, rows = task.read_rows(file)
     else:
@@ -94,6 +88,25 @@ def predict_task(
     write_skipped_rows(out, task.skipped_rows)
     answered = answer_stream(answer, [list(zip(rows, examples, strict=True))])
     return collected(task, answered, out, split or "new")
+
+
+def opened(
+    model: Any,
+    step: int | str | None = "best",
+    batch_size: int = 64,
+    strategy: str = "auto",
+    changes: Mapping[str, Any] | None = None,
+) -> tuple[Task, Callable[[list], list]]:
+    """Returns a task, with changes of how it reads files, and what answers its examples.
+
+    Other arguments as of `predict_task`.
+    """
+    changes = changes or {}
+    if not isinstance(model, str | Path | Place):
+        return model.task.changed(**changes), model.answers
+    run = open_run(model)
+    task = task_of(run).changed(**changes)
+    return task, answering(task, open_finetuned(run, step, strategy=strategy), batch_size)
 
 
 def answering(task: Task, model: Any, batch_size: int = 64) -> Callable[[list], list]:

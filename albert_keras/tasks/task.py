@@ -50,11 +50,9 @@ class Task(abc.ABC):
     #: texts are and by the number of labels.
     card_purpose: str = "answers {texts}"
     hub_pipeline: str = "text-classification"  # what the Hugging Face Hub calls this kind
-    uses_windows: bool = False  # whether a long text takes several rows, not truncated to one
     has_several_labels: bool = False  # whether a row has a value for each label, not one of them
     finds_spans: bool = False  # whether an answer is a span of a passage; scores are in percent
     compares_pairs: bool = False  # whether classes or scores of pairs of texts are predicted
-    trains_head: bool = True  # whether the model has weights besides the encoder's
     #: Name of the score that determines the best checkpoint; more is better.
     metric: str
     #: Default length of a row in tokens, S.

@@ -94,7 +94,6 @@ class SimilarityTask(ScoreTask):
     kind, model_name = "similarity", "AlbertForSimilarity"
     card_purpose = "scores how similar two texts are, and returns a vector for a text"
     hub_pipeline = "sentence-similarity"
-    trains_head = False
     usual_metrics = ("spearman", "pearson")
 
     def __init__(self, config):

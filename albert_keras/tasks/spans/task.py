@@ -25,7 +25,7 @@ class SpanTask(Task):
     inputs = ("context", "question")
     card_purpose = "answers a question with a span of a passage"
     hub_pipeline = "question-answering"
-    finds_spans = uses_windows = True
+    finds_spans = True
     metric = "f1"
     usual_length = 384
     test_splits = ("test",)

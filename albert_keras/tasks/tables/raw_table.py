@@ -95,7 +95,10 @@ def _delimiter_of(lines: Sequence[Row], columns: Sequence[str | int]) -> str:
     """
     names = {str(column) for column in columns if not is_number(column)}
     for delimiter in _DELIMITERS:
-        header = next(csv.reader((line.raw for line in lines), delimiter=delimiter), [])
+        try:
+            header = next(csv.reader((line.raw for line in lines), delimiter=delimiter), [])
+        except csv.Error:
+            continue
         if names <= set(header):
             return delimiter
     return _DELIMITERS[0]
@@ -116,9 +119,9 @@ def _csv_rows(path, lines: Sequence[Row], delimiter: str) -> Iterator[Row]:
             yield Row(own[0].line, fields, "".join(line.raw for line in own), problem)
             begin = reader.line_num
     except csv.Error as error:
-        raise InputError(
-            f"`{path}` line {lines[begin].line} must be CSV: {error}.", Mistake.BAD_ROWS
-        ) from None
+        line = lines[begin]
+        problem = line.problem or f"must be CSV: {error}."
+        raise InputError(f"`{path}` line {line.line} {problem}", Mistake.BAD_ROWS) from None
 
 
 def _tab_rows(lines: Sequence[Row]) -> Iterator[Row]:

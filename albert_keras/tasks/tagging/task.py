@@ -33,7 +33,6 @@ class TagTask(Task):
     inputs = ("text",)
     card_purpose = "assigns one of {labels} tags to each word"
     hub_pipeline = "token-classification"
-    uses_windows = True
     is_official = False
 
     def __init__(self, config):

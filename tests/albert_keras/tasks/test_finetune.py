@@ -218,7 +218,9 @@ def test_a_second_split_is_scored_and_has_a_folder(tune, untrained, tiny_corpus,
         for number in range(count):
             texts, label = rng.sample(tiny_corpus, 2), rng.choice(["neutral", "entailment"])
             rows.append([str(number), *"-------", *texts, label])
-        (tmp_path / f"{name}.tsv").write_text("".join("\t".join(row) + "\n" for row in rows))
+        path = tmp_path / "MNLI" / f"{name}.tsv"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("".join("\t".join(row) + "\n" for row in rows))
     words = {"task": "mnli", "data_dir": str(tmp_path), "max_seq_length": 32, "steps": 2}
     result = tune(tmp_path / "out", None, precision="float32", **words)
     assert list(result.examples.items()) == [("dev_matched", 12), ("dev_mismatched", 9)]
