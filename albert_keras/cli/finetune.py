@@ -30,9 +30,6 @@ def finetune(
     out: Annotated[Path, Option()],
     flags,
     seeds: Annotated[str, Option(metavar="N")] = "1",
-    random_baseline: Annotated[
-        bool, Option("--random-baseline/--no-random-baseline", hidden=True)
-    ] = False,
     from_step: FromStep = None,
     albert_config: AlbertConfigFile = None,
     tokenizer: TokenizerOfWeights = None,
@@ -41,9 +38,7 @@ def finetune(
 ):
     """Fine-tune a model on a task and evaluate it.
 
-    A linear model on counts of words is scored as well, for comparison. To study what the
-    pre-training is worth, --random-baseline trains the same model from random weights, too, which
-    takes as long again.
+    A linear model on counts of words is scored as well, for comparison.
     `albert-keras init finetune` lists all settings, for --set and --config.
 
     Examples:
@@ -57,7 +52,6 @@ def finetune(
         model of another program to start from; `random` for random weights.
       out: Output folder; an interrupted fine-tuning is resumed.
       seeds: Number of trainings with different seeds, or the seeds: 3,14,15.
-      random_baseline: Also train the same model from random weights.
     """
     values = read_values(config, assignments, kind="finetuning")
     task = values.get("task") or {}
@@ -80,7 +74,6 @@ def finetune(
         out,
         settings,
         numbers,
-        random_baseline=random_baseline,
         **weights,
     )
     files = result.files[first_split(result)]

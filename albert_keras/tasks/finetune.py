@@ -1,6 +1,5 @@
 """From a pre-trained model to a model for a task, with the baselines to compare it with."""
 
-import dataclasses
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,6 @@ from albert_keras.tasks.baselines import baseline_answers
 from albert_keras.tasks.example_report import count_labels
 from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.results import (
-    RANDOM,
     FinetuneResult,
     best_seed,
     read_results,
@@ -38,7 +36,6 @@ def finetune(
     out: str | Path,
     config: FinetuneConfig | None = None,
     seeds: int | Sequence[int] = 1,
-    random_baseline: bool = False,
     from_step: int | str | None = None,
     albert_config: AlbertConfig | str | Path | None = None,
     tokenizer: Any = None,
@@ -47,9 +44,8 @@ def finetune(
     """Fine-tunes a pre-trained model on a task and scores it on development examples.
 
     The same call resumes an interrupted fine-tuning, and ends with the same weights as without the
-    interruption. `out` contains the folder of a run for each seed, `seed-N`, and of the one from
-    random weights, `random`; `results.json`; and the answers, errors and confusion figure of the
-    best seed.
+    interruption. `out` contains the folder of a run for each seed, `seed-N`; `results.json`; and
+    the answers, errors and confusion figure of the best seed.
 
     Args:
         origin: str, Path or None. The initial weights, see `open_weights`; or OpenedModel, which
@@ -57,9 +53,6 @@ def finetune(
         out: str or Path. Folder to create or to resume in.
         config: FinetuneConfig or None. None takes all settings from `flags`.
         seeds: int or sequence of int. See `FinetuneConfig.seeds_of`.
-        random_baseline: bool. Whether to train the same model from random weights, too, with the
-            first seed, to measure what the pre-training is worth, which takes as long again. Not
-            for similarity, where the encoder before the training is always scored.
         from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`. For examples in
             memory see `fit` of the models.
@@ -98,19 +91,10 @@ def finetune(
             score = data.task.scores(examples.examples, answers[split])[data.task.metric]
             logger.info("%s: %s %.3f on %s", name, data.task.metric, score, split)
 
-        def train(weights, name, seed):
-            return train_seed(strategy, data, weights, out / name, seed)
-
-        outcomes = [train(initial_weights, f"seed-{seed}", seed) for seed in all_seeds]
-        trained = list(outcomes)
-        has_random = random_baseline and initial_weights.kind != "random"
-        if has_random and data.task.kind != "similarity":
-            logger.info("Training the same model from random weights (`random_baseline`).")
-            untrained = dataclasses.replace(
-                initial_weights, path="random", kind="random", step=None, tensors=None
-            )
-            trained.append(train(untrained, "random", all_seeds[0]))
-            baselines[RANDOM] = trained[-1].answers
+        outcomes = [
+            train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed)
+            for seed in all_seeds
+        ]
         result = _result(out, data, initial_weights, outcomes, baselines)
         best = outcomes[result.seeds.index(best_seed(result))]
         if is_chief(strategy):
@@ -123,7 +107,7 @@ def finetune(
             result = result._replace(thresholds=best.thresholds, files=files)
             save_results(out, result)
             if not config.training.keep_optimizer_state:
-                for run in (outcome.result for outcome in trained):
+                for run in (outcome.result for outcome in outcomes):
                     checkpoints = Run.open(out / run.path).checkpoints
                     checkpoints.keep_weights(run.best_step, run.last_step)
         barrier(strategy)  # the first worker has written

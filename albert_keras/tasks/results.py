@@ -24,8 +24,6 @@ from data_pipeline.limits import read_json, with_digest
 
 #: Tasks whose scores are in percent.
 _IN_PERCENT = ("squad1", "squad2")
-#: The baseline that is a network of the same size: it does not count for the verdict.
-RANDOM = "same model from random weights"
 #: Labels that are named in one message.
 _LABELS_SHOWN = 8
 
@@ -67,7 +65,7 @@ class FinetuneResult(NamedTuple):
     task: str
     metric: str  # the main metric, `Task.metric`; more is better
     seeds: Annotated[tuple[SeedResult, ...], Field(min_length=1)]
-    #: Of the simple baselines by name, see `baseline_answers`, and of `RANDOM` if it was trained.
+    #: Of the simple baselines by name, see `baseline_answers`.
     baselines: dict[str, Scores] = {}
     thresholds: dict[str, float] = {}  # returned by `Task.fit_thresholds`
     origin: str = ""  # the initial weights
@@ -251,7 +249,6 @@ def verdict_of(result: FinetuneResult) -> Verdict | None:
         Verdict or None. None without any baseline.
     """
     found = baseline_scores(result)
-    found.pop(RANDOM, None)
     if not found:
         return None
     name, best = max(found.items(), key=lambda item: item[1])

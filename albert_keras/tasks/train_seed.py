@@ -82,9 +82,7 @@ def train_seed(
         if is_chief(strategy):
             # A killed process may have truncated the last line.
             keep_log_until(run.path, first_step)
-            # Random weights were trained on nothing earlier.
-            own = data.trained[:1] if initial_weights.kind == "random" else data.trained
-            save_digests(run.path, ROWS, Digests.merged(own))
+            save_digests(run.path, ROWS, Digests.merged(data.trained))
         predictor = RowPredictor.of_model(model, training.eval_batch_size)
         scores = ScoreDev(
             run.path,

@@ -122,7 +122,7 @@ def test_the_exports_of_a_family_pass_the_checks_of_a_server(family, make_record
     table = tmp_path / "table.tsv"
     table.write_text("\n".join(rows) + "\n", encoding="utf-8")
     options = {"task": "classification", "train": table, "text": "text", "label": "label"}
-    options |= {"max_seq_length": 16, "steps": 2, "random_baseline": False}
+    options |= {"max_seq_length": 16, "steps": 2}
     finetune(tmp_path / "run", tmp_path / "tuned", **options)
     for run in ("run", "tuned"):
         out = tmp_path / "exports" / run

@@ -93,19 +93,21 @@ def fine_tuned(folder: Path) -> float:
     """Fine-tunes the shipped model on texts with a good or a bad word; returns the accuracy."""
     from albert_keras.tasks.finetune import finetune
 
-    def rows(nouns):
+    def written(name, nouns):
         words = itertools.product(nouns, _LABELS, _PLACES)
-        texts = [(f"the {noun} was {word} {place}", _LABELS[word]) for noun, word, place in words]
-        return tuple(zip(*texts, strict=True))
+        rows = [f"the {noun} was {word} {place}\t{_LABELS[word]}" for noun, word, place in words]
+        path = folder / f"{name}.tsv"
+        path.write_text("\n".join(["text\tlabel", *rows]) + "\n")
+        return str(path)
 
     result = finetune(
         "albert-mini-en",
         folder / "tuned",
         task="classification",
         text="text",
-        train=rows(_NOUNS[2:]),
-        dev=rows(_NOUNS[:2]),
-        random_baseline=False,
+        label="label",
+        train=written("train", _NOUNS[2:]),
+        dev=written("dev", _NOUNS[:2]),
         **{"epochs": 3, "batch_size": 16, "max_seq_length": 16},
     )
     return result.seeds[0].scores["dev"]["accuracy"]

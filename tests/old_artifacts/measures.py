@@ -51,7 +51,7 @@ FINETUNE = (
     *("--text", "text", "--label", "topic", "--from", "run", "--out", "finetuned"),
     *("--steps", "80", "--evaluate-every", "40", "--batch-size", "16", "--lr", "0.0007"),
     *("--max-seq-length", "32", "--seed", "5", "--precision", "float32", "--strategy", "single"),
-    *("--no-random-baseline", "--set", "training.keep_checkpoints=1"),
+    *("--set", "training.keep_checkpoints=1"),
     *("--set", "training.peak_tflops=1.0"),
 )
 

@@ -12,7 +12,7 @@ from albert_keras.runs.log_file import read_evaluations, read_log
 from albert_keras.runs.run import Run
 from albert_keras.tasks.kinds import build_task
 from albert_keras.tasks.predict import predict_task
-from albert_keras.tasks.results import RANDOM, read_results
+from albert_keras.tasks.results import read_results
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from tests.albert_keras.checkpoint_tensors import tensors_of
@@ -43,29 +43,28 @@ def test_a_toy_is_learnt_and_training_ends_when_nothing_gets_better(tuned_toy):
 def test_what_is_left_on_disk_is_the_weights_of_the_best_step_once(
     tune, tiny_run, eagerly, end_at_once, tmp_path
 ):
-    words = {"origin": tiny_run, "steps": 2, "random_baseline": True}
+    words = {"origin": tiny_run, "steps": 2}
     result = tune(tmp_path / "out", **words)
-    for name in (result.seeds[0].path, "random"):
-        run = Run.open(tmp_path / "out" / name)
-        [step] = run.checkpoints.steps()
-        weights = tensors_of(run.path, step)
-        assert not any("adam" in name or "training/" in name for name in weights)
-        large = [path for path in run.path.rglob("*") if path.suffix.startswith(".data-")]
-        size = sum(tensor.nbytes for tensor in weights.values())
-        assert size <= sum(path.stat().st_size for path in large) < 1.01 * size + 100
+    run = Run.open(tmp_path / "out" / result.seeds[0].path)
+    [step] = run.checkpoints.steps()
+    weights = tensors_of(run.path, step)
+    assert not any("adam" in name or "training/" in name for name in weights)
+    large = [path for path in run.path.rglob("*") if path.suffix.startswith(".data-")]
+    size = sum(tensor.nbytes for tensor in weights.values())
+    assert size <= sum(path.stat().st_size for path in large) < 1.01 * size + 100
     answers = predict_task(tmp_path / "out", ["The harbour ."]).answers
     again = tune(tmp_path / "out", **words)  # trains nothing
     assert (again.baselines, again.seeds[0].scores) == (result.baselines, result.seeds[0].scores)
-    assert RANDOM in again.baselines and again.seeds[0].leads == result.seeds[0].leads
+    assert again.seeds[0].leads == result.seeds[0].leads
     assert predict_task(tmp_path / "out", ["The harbour ."]).answers == answers
     with end_at_once():
-        assert tune(tmp_path / "next", origin=tmp_path / "out", random_baseline=False).loaded
+        assert tune(tmp_path / "next", origin=tmp_path / "out").loaded
 
 
 def test_results_are_kept_complete(tuned_toy, toy):
     out = Path(tuned_toy.path)
     assert (tuned_toy.task, tuned_toy.metric) == ("classification", "accuracy")
-    assert tuned_toy.origin == "random" and RANDOM not in tuned_toy.baselines
+    assert tuned_toy.origin == "random"
     assert tuned_toy.examples == {"dev": 60} and tuned_toy.seeds[0].seed == SEED
     assert "all 27 weights are random" in tuned_toy.loaded[0]
     (files,) = tuned_toy.files.values()
@@ -89,25 +88,21 @@ def test_results_are_kept_complete(tuned_toy, toy):
     assert tuned_toy.positive_class == "yes"
 
 
-def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(
-    tune, untrained, tiny_run, tmp_path, toy_config
-):
-    result = tune(tmp_path / "out", origin=tiny_run, seeds=2, random_baseline=True)
+def test_a_run_is_begun_from_with_new_heads(tune, untrained, tiny_run, tmp_path, toy_config):
+    result = tune(tmp_path / "out", origin=tiny_run, seeds=2)
     assert [seed.seed for seed in result.seeds] == [SEED, SEED + 1]
-    assert result.baselines.keys() == result.seeds[0].leads.keys() > {RANDOM}
+    assert result.baselines.keys() == result.seeds[0].leads.keys()
     assert result.origin == f"{tiny_run} step 12"
     assert any("output_weights" in line for line in result.loaded)
     pretrained = tensors_of(tiny_run, 12)
     encoder = {name for name in pretrained if name.startswith("bert/") and "/adam_" not in name}
-    first, second, random = (untrained[name] for name in ("seed-12345", "seed-12346", "random"))
+    first, second = (untrained[name] for name in ("seed-12345", "seed-12346"))
     for name in encoder:
         np.testing.assert_array_equal(first[name], pretrained[name])
         np.testing.assert_array_equal(second[name], pretrained[name])
     head = "output_weights"
-    assert (first[head] != second[head]).all() and (first[head] == random[head]).all()
-    table = "bert/embeddings/word_embeddings"
-    assert (random[table] != pretrained[table]).mean() > 0.99
-    for folder in ("seed-12345", "seed-12346", "random"):
+    assert (first[head] != second[head]).all()
+    for folder in ("seed-12345", "seed-12346"):
         assert Run.open(tmp_path / "out" / folder).kind == "finetuning"
     assert read_results(tmp_path / "out") == result
 
@@ -179,7 +174,7 @@ def test_a_pre_trained_model_is_switched_to_longer_texts(
     config = toy_config.replace(
         model=toy_config.model.replace(**changes), task=toy_config.task.replace(max_seq_length=100)
     )
-    tune(tmp_path / "out", config, origin=tiny_run, random_baseline=False)
+    tune(tmp_path / "out", config, origin=tiny_run)
     run = Run.open(tmp_path / "out" / f"seed-{SEED}")
     assert run.albert_config == Run.open(tiny_run).albert_config.replace(**changes)
     assert run.albert_config.is_sparse_at(100)

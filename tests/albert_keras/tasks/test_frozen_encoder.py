@@ -38,7 +38,7 @@ def frozen(tune, tuned_toy, config, tmp_path_factory):
     """Returns the folder of a fine-tuning of a head, from the encoder of another fine-tuning."""
     out = tmp_path_factory.mktemp("frozen") / "out"
     origin = f"{tuned_toy.path}/{tuned_toy.seeds[0].path}"
-    tune(out, config, origin, random_baseline=False)
+    tune(out, config, origin)
     return out
 
 
@@ -76,7 +76,7 @@ def test_an_interrupted_training_ends_with_the_same_weights(
     checkpoints = Run.open(next(out.glob("seed-*"))).checkpoints
     shutil.rmtree(checkpoints.folder(40))
     assert checkpoints.steps() == [20]
-    tune(out, config, origin, random_baseline=False)
+    tune(out, config, origin)
     assert_same(checkpoint_of(out, 40), checkpoint_of(frozen, 40))
 
 

@@ -5,7 +5,6 @@ import pytest
 from albert_keras.formats.detection import best_run
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.results import (
-    RANDOM,
     FinetuneResult,
     SeedResult,
     baseline_scores,
@@ -27,14 +26,13 @@ def seed_of(seed, score, half=0.025, **changes):
     leads = {
         GUESS: Interval(0.2, 0.4),
         WORDS: Interval(score - 0.812, score - 0.748),
-        RANDOM: Interval(-0.1, 0.1),
     }
     values = {"best_step": 600, "last_step": 2106, "interval": interval, "leads": leads} | changes
     return SeedResult(seed, f"seed-{seed}", scores=scores, **values)
 
 
-def result_of(*seeds, guess=0.509, words=0.78, random=None, **changes):
-    found = {GUESS: guess, WORDS: words, RANDOM: random}
+def result_of(*seeds, guess=0.509, words=0.78, **changes):
+    found = {GUESS: guess, WORDS: words}
     values = {
         "baselines": {
             name: {"dev": {"accuracy": score}} for name, score in found.items() if score is not None
@@ -56,7 +54,6 @@ def result():
     seeds[2] = seeds[2]._replace(collapse="all 872 answers are `1`")
     return result_of(
         *seeds,
-        random=0.795,
         thresholds={"null_threshold": -1.5},
         origin="runs/books at step 6000",
         loaded=("encoder: 25 weights from the checkpoint", "head: new, ändert sich"),
@@ -84,7 +81,7 @@ def test_results_are_read_as_they_were_saved(tmp_path, result):
 def test_the_best_seed_is_that_of_the_first_split(result):
     assert first_split(result) == "dev"
     assert best_seed(result).seed == 2  # as good as seed 4, and before it
-    assert baseline_scores(result) == {GUESS: 0.509, WORDS: 0.78, RANDOM: 0.795}
+    assert baseline_scores(result) == {GUESS: 0.509, WORDS: 0.78}
 
 
 def warnings_of(result):
@@ -174,7 +171,7 @@ def test_several_seeds_have_a_row_each_and_a_median():
     ],
 )
 def test_the_verdict_follows_the_interval_of_the_difference(ours, is_better, says):
-    result = result_of(seed_of(1, ours), random=0.95)  # which does not count
+    result = result_of(seed_of(1, ours))
     assert verdict_of(result) == (is_better, says)
     assert lines(result)[-1] == says
 

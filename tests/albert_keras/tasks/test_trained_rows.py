@@ -21,7 +21,7 @@ from albert_keras.tasks.task_data import digest_rows
 from data_pipeline.errors import InputError
 
 FLAGS = {"steps": 2, "batch_size": 4, "max_seq_length": 16, "precision": "float32"}
-FLAGS |= {"task": "classification", "text": "text", "label": "label", "random_baseline": False}
+FLAGS |= {"task": "classification", "text": "text", "label": "label"}
 TRAINED = [f"the ferry left at {hour}" for hour in range(20)]
 OTHERS = [f"the train left at {hour}" for hour in range(10)]
 

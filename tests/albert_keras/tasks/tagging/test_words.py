@@ -70,5 +70,5 @@ def test_a_fine_tuned_tagger_keeps_the_rule_of_its_file(tune, toy_config, end_at
         task=TaskConfig(name="tagging", max_seq_length=16, word_split="characters", **files)
     )
     with end_at_once():
-        tune(tmp_path / "run", config, random_baseline=False)
+        tune(tmp_path / "run", config)
     assert predict_task(tmp_path / "run", ["王明。"]).answers[0].words == ("王", "明", "。")
