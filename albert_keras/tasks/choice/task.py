@@ -8,7 +8,7 @@ from albert_keras.models.answers import choice_answers
 from albert_keras.tasks.choice.files import LEVELS, read_race
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.labels import check_answered
-from albert_keras.tasks.metrics import METRICS, confusion_matrix
+from albert_keras.tasks.metrics import METRICS
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
 
@@ -85,13 +85,6 @@ class ChoiceTask(Task):
         texts = (example.context, example.question, " ".join(options))
         truth, given = options[example.label], options[answer.choice]
         return Error(example.id, texts, truth, given, answer.probability)
-
-    def confusion(self, examples, answers):
-        options = max(len(example.options) for example in examples)
-        labels = [example.label for example in examples]
-        choices = [answer.choice for answer in answers]
-        names = tuple(_letter(number) for number in range(options))
-        return confusion_matrix(labels, choices, options), names
 
 
 def _is_right(examples, answers):

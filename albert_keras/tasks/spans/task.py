@@ -7,7 +7,6 @@ import numpy as np
 
 from albert_keras.models.answers import SpanAnswer
 from albert_keras.tasks.examples import QuestionExample
-from albert_keras.tasks.metrics import confusion_matrix
 from albert_keras.tasks.spans.files import read_questions
 from albert_keras.tasks.spans.scores import null_threshold, official_scores, question_scores
 from albert_keras.tasks.task import Error, Task
@@ -133,12 +132,6 @@ class SpanOrNoneTask(SpanTask):
         return [
             SpanAnswer(example.id, "", proportion, None, None, None, []) for example in examples
         ]
-
-    def confusion(self, examples, answers):
-        """Counts what has an answer and what received one; see `Task.confusion`."""
-        truth = [int(not example.answers) for example in examples]
-        given = [int(not answer.text) for answer in answers]
-        return confusion_matrix(truth, given, 2), ("answerable", "unanswerable")
 
 
 def _only_answer(example):

@@ -118,9 +118,6 @@ def test_scores_and_what_went_wrong():
     answers = answered(0, 2, 1)
     expected = {"accuracy": pytest.approx(2 / 3), "accuracy_middle": 0.5, "accuracy_high": 1.0}
     assert task().scores(EXAMPLES, answers) == expected
-    matrix, names = task().confusion(EXAMPLES, answers)
-    assert names == ("A", "B", "C", "D")
-    assert matrix.tolist() == [[1, 0, 0, 0], [0, 1, 1, 0], [0, 0, 0, 0], [0, 0, 0, 0]]
     (error,) = task().errors(EXAMPLES, answers)
     assert error.texts == (
         EXAMPLES[1].context,
