@@ -164,12 +164,12 @@ class TaskConfig(Settings):
     rules: ClassVar[tuple[Rule, ...]] = (
         Rule(
             ("text", "name"),
-            lambda text, name: text is not None or name not in _TABLES,
+            lambda text, name: text is not None or name not in READ_FROM_TABLES,
             "must name the column of the text",
         ),
         Rule(
             ("pair", "name"),
-            lambda pair, name: pair is not None or name != "pair",
+            lambda pair, name: pair is not None or name not in ("pair", "similarity"),
             "must name the column of the second text",
         ),
         Rule(

@@ -157,8 +157,8 @@ def _of_weights(origin, sequence_length):
     else:
         pooling = origin.pooling or "mean"
         length = _length(config, sequence_length, origin.longest_text)
-        settings = {"name": "similarity", "pooling": pooling, "max_seq_length": length}
-        task = build_task(TaskConfig(**settings))
+        settings = {"pooling": pooling, "max_seq_length": length}
+        task = build_task(TaskConfig(name="similarity", text="text", pair="pair", **settings))
         model = task.build_model(config, tokenizer, dtype="float32")
         origin.load(model)
     source = ExportSource({}, origin.step, model, tokenizer, length, task)

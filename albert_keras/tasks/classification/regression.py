@@ -134,12 +134,3 @@ class SimilarityTask(ScoreTask):
             for error, first, second in zip(map(self.error, examples, answers), *ranks, strict=True)
         ]
         return sorted(errors, key=lambda error: -error.confidence)
-
-    def _table(self, path, labelled, known_labels, all_columns=None):
-        for column in ("text", "pair", "label") if labelled else ("text", "pair"):
-            if getattr(self.config, column) is None:
-                raise InputError(
-                    f"`{column}` must name a column of `{path}`: a file of pairs has two texts"
-                    f"{' and a score' if labelled else ''}. Received: None. Give --{column}."
-                )
-        return super()._table(path, labelled, known_labels, all_columns)

@@ -8,7 +8,7 @@ from albert_keras.tasks.task_data import with_pair_encoding
 from data_pipeline.errors import InputError
 
 
-@pytest.mark.parametrize("name", ["sst-2", "race", "similarity"])
+@pytest.mark.parametrize("name", ["sst-2", "race", "tagging"])
 def test_only_classes_and_scores_of_pairs_can_be_compared(name):
     with pytest.raises(InputError, match="`pair_encoding` separate requires pairs of texts"):
         build_task(TaskConfig(name=name, pair_encoding="separate"))
@@ -20,7 +20,7 @@ def test_only_classes_and_scores_of_pairs_can_be_compared(name):
         ({"name": "sts-b"}, "separate"),
         ({"name": "mrpc", "pair_encoding": "joint"}, "joint"),
         ({"name": "sst-2"}, "auto"),
-        ({"name": "similarity"}, "auto"),
+        ({"name": "similarity", "text": "a", "pair": "b"}, "auto"),
         ({"name": "pair", "text": "a", "pair": "b"}, "separate"),
     ],
     ids=str,
