@@ -357,12 +357,9 @@ class Task(abc.ABC):
     def write(self, folder, split, examples, answers) -> list[Path]:
         """Writes answers to the task's official files, or a line each to `predictions-SPLIT.jsonl`.
 
-        For a test split the name is `predictions-TASK-SPLIT.jsonl`, so that one folder can take
-        the answers of several tasks, as leaderboards want them. The lines of labelled examples
-        have the right answer, too, as `truth`.
+        The lines of labelled examples have the right answer, too, as `truth`.
         """
-        name = f"{self.config.name}-{split}" if split in self.test_splits else split
-        path = Path(folder) / f"predictions-{name}.jsonl"
+        path = Path(folder) / f"predictions-{split}.jsonl"
         pairs = zip(examples, answers, strict=True)
         write_json_lines(path, (one._asdict() | _truth_of(example) for example, one in pairs))
         return [path]

@@ -163,12 +163,10 @@ class TextTask(Task):
         return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
 
     def write(self, folder, split, examples, answers):
-        paths = super().write(folder, split, examples, answers)
-        if self._glue and split in self.test_splits:
-            official = self._splits[split]
-            numbers = self._given(answers).ravel()
-            paths.append(write_submission(*official, examples, numbers, folder))
-        return paths
+        if split not in self.test_splits:
+            return super().write(folder, split, examples, answers)
+        numbers = self._given(answers).ravel()
+        return [write_submission(*self._splits[split], examples, numbers, folder)]
 
     def _check_config(self):
         config, name = self.config, self.config.name
