@@ -48,7 +48,6 @@ def task_of(run: Run) -> Task:
 def open_finetuned(
     model: str | Path | Place | Run,
     step: int | str | None = "best",
-    precision: str | None = None,
     strategy: str | None = None,
 ) -> Any:
     """Returns a fine-tuned model, a Keras model with its preprocessor, labels and thresholds.
@@ -56,7 +55,6 @@ def open_finetuned(
     Args:
         model: Folder of a fine-tuning or of one of its runs, see `open_run`.
         step: int, "best" or None. Which checkpoint; None takes the newest.
-        precision: str or None. That of the model; None is the precision of its training.
         strategy: See `strategy.py`; None takes the current strategy of TensorFlow.
 
     Raises:
@@ -70,8 +68,8 @@ def open_finetuned(
     opened = open_weights(run.path, run.checkpoints.choose(step))
     if strategy is not None:
         built = build_strategy(strategy)
-        used = precision or run.record["config"]["training"]["precision"]
-        logger.info("predicting on %s in %s", describe_devices(built), used)
+        precision = run.record["config"]["training"]["precision"]
+        logger.info("predicting on %s in %s", describe_devices(built), precision)
         scope = built.scope()
     with scope:
-        return opened.build(precision)
+        return opened.build()

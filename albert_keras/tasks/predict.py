@@ -40,9 +40,6 @@ def predict_task(
     data_dir: str | Path | None = None,
     split: str | None = None,
     out: str | Path | None = None,
-    step: int | str | None = "best",
-    batch_size: int = 64,
-    strategy: str = "auto",
     encoding: str | None = None,
     skip_bad_rows: bool | None = None,
 ) -> Predictions:
@@ -59,8 +56,6 @@ def predict_task(
         out: str, Path or None. Folder for the task's official files, as leaderboards take them; or
             a .csv or .jsonl with the columns of the examples and of their answers, see
             `write_answer_table`.
-        step, strategy: Of a run, see `open_finetuned`.
-        batch_size: int. Of a run: rows per device and call.
         encoding, skip_bad_rows: How to read `file`, if it differs from the training.
             Skipped rows have no example; they are listed in or beside `out`.
 
@@ -78,7 +73,7 @@ def predict_task(
     check_request({"inputs": inputs, "file": file, "split": split}, data_dir, changes)
     check_out(out)
     changes["data_dir"] = data_dir and str(data_dir)
-    task, answer = opened(model, step, batch_size, strategy, changes)
+    task, answer = opened(model, changes)
     if file:
         examples, rows = task.read_rows(file)
     else:
@@ -91,30 +86,28 @@ def predict_task(
 
 
 def opened(
-    model: Any,
-    step: int | str | None = "best",
-    batch_size: int = 64,
-    strategy: str = "auto",
-    changes: Mapping[str, Any] | None = None,
+    model: Any, changes: Mapping[str, Any] | None = None
 ) -> tuple[Task, Callable[[list], list]]:
     """Returns a task, with changes of how it reads files, and what answers its examples.
 
-    Other arguments as of `predict_task`.
+    Args:
+        model: As of `predict_task`.
+        changes: See `Task.changed`.
     """
     changes = changes or {}
     if not isinstance(model, str | Path | Place):
         return model.task.changed(**changes), model.answers
     run = open_run(model)
     task = task_of(run).changed(**changes)
-    return task, answering(task, open_finetuned(run, step, strategy=strategy), batch_size)
+    return task, answering(task, open_finetuned(run, strategy="auto"))
 
 
-def answering(task: Task, model: Any, batch_size: int = 64) -> Callable[[list], list]:
+def answering(task: Task, model: Any) -> Callable[[list], list]:
     """Returns a function that answers examples of a task by an AlbertForTexts."""
 
     def answers(examples):
         ids = [example.id for example in examples]
-        return model.answers(task.columns(examples), batch_size, ids)
+        return model.answers(task.columns(examples), ids=ids)
 
     return answers
 
