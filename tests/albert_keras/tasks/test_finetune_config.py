@@ -8,7 +8,6 @@ from albert_keras.optimization.config import HEAD_LR, FinetuneOptimizer
 from albert_keras.tasks.finetune_config import FinetuneConfig, FinetuneTraining
 from albert_keras.tasks.kinds import build_task
 from data_pipeline.errors import InputError
-from data_pipeline.settings import options_of
 
 
 def resolved(num_examples=1000, num_dev=100, **training):
@@ -40,20 +39,6 @@ def test_evaluations_take_no_longer_than_the_training(num_dev, every):
     assert training.evaluate_every == every and training.checkpoint_every == 25
     chosen = resolved(num_examples=1000, num_dev=num_dev, batch_size=32, evaluate_every=7)
     assert chosen.evaluate_every == chosen.checkpoint_every == 7
-
-
-def test_every_flag_reaches_its_key():
-    values = {
-        "task": "classification", "train": "t", "dev": "v", "text": "a", "pair": "b", "label": "c",
-        "encoding": "utf-16", "class_weights": "balanced", "pair_encoding": "separate",
-        "max_seq_length": 64, "steps": 9, "batch_size": 8, "seed": 4, "strategy": "single",
-        "precision": "float32", "evaluate_every": 6, "patience": 2, "time_budget": "8h", "lr": 0.5,
-        "freeze_encoder": True, "layers": "last-2", "combine": "weighted-sum",
-    }  # fmt: skip
-    config = FinetuneConfig.of({}, **values)
-    for word, value in values.items():
-        section, key = options_of(FinetuneConfig)[word].path
-        assert getattr(getattr(config, section), key) == value, word
 
 
 def test_flags_take_precedence_over_a_recipe_and_epochs_over_its_steps():

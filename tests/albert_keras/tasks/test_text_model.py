@@ -338,22 +338,6 @@ assert len(ours) <= 66, sorted(ours)
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.slow
-def test_features_may_have_labels_as_in_keras():
-    config = albert_keras.AlbertConfig.from_name("albert-tiny", vocab_size=50)
-    model = AlbertForClassification(config, num_labels=2)
-    model.compile(keras.optimizers.SGD(0.0))
-    x, y = {"input_ids": np.arange(32).reshape(4, 8)}, np.array([0, 1, 1, 1])
-    probabilities = model(x).numpy()
-    losses = -np.log(probabilities[np.arange(4), y])
-    loss, accuracy = model.evaluate(x, y, verbose=0)
-    assert loss == pytest.approx(np.mean(losses))
-    assert accuracy == np.mean(probabilities.argmax(-1) == y)
-    loss, _ = model.evaluate(x, y, sample_weight=np.array([1.0, 0, 0, 0]), verbose=0)
-    assert loss == pytest.approx(losses[0] / 4)
-    assert model.fit(x, y, verbose=0).history.keys() == {"loss", "accuracy"}
-
-
 @pytest.mark.parametrize(
     "call, message",
     [
