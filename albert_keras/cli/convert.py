@@ -8,22 +8,9 @@ from typer import Option
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.output import shell
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.detection import detect
+from albert_keras.formats.detection import OURS, detect
 from albert_keras.shape import model_line
 from data_pipeline.files import check_output_folder
-
-#: Format -> command that uses a folder of it.
-_NEXT = {
-    "albert-keras": lambda path: shell(
-        *("albert-keras", "finetune", "--from", path, "--task", "sst-2"),
-        *("--data-dir", "glue/SST-2", "--out", "runs/sst-2"),
-    ),
-    "hugging-face": lambda path: shell(
-        "python",
-        "-c",
-        f"from transformers import AutoModel; AutoModel.from_pretrained({str(path)!r})",
-    ),
-}
 
 
 @command()
@@ -77,17 +64,6 @@ def _lines(result):
     yield f"wrote {result.path} ({result.format}), encoder {result.encoder_digest[:12]}"
     if result.task is not None:
         yield f"task: {result.task}; the folder can be used for predictions like a fine-tuned run"
-        yield f"next: {_predict(result.path)}"
-    elif result.format in _NEXT:
-        tokenizer = "" if vocabulary or result.format != "albert-keras" else " --tokenizer ..."
-        yield f"next: {_NEXT[result.format](result.path)}{tokenizer}"
-
-
-def _predict(path):
-    """Returns the command that asks the fine-tuned run in a folder."""
-    from albert_keras.cli.finetune import question_of
-    from albert_keras.formats.open_weights import open_weights
-    from albert_keras.tasks.task_config import TaskConfig
-
-    question = question_of(TaskConfig(**open_weights(path).task))
-    return f"{shell('albert-keras', 'predict', path)} {question}"
+    elif result.format == OURS:
+        command = shell("albert-keras", "finetune", "--from", result.path, "--task", "sst-2")
+        yield f"next: {command} --data-dir glue/SST-2 --out runs/sst-2"

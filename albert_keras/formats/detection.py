@@ -208,9 +208,8 @@ def versions(folder: str | Path) -> list[int]:
     """Lists the versions of an exported model, `tensorflow_model_server`'s base path, ascending."""
     folder = Path(folder)
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    # A set: a listing may contain a name twice while another process writes there.
-    numbers = {int(name) for name in names if re.fullmatch(r"[1-9]\d*", name, re.ASCII)}
-    return sorted(number for number in numbers if number < 2**63)
+    numbers = [int(name) for name in names if re.fullmatch(r"[1-9]\d{0,17}", name, re.ASCII)]
+    return sorted(numbers)
 
 
 def version_folder(path: str | Path | Place) -> Path:
@@ -266,13 +265,8 @@ def find_prefixes(path: str | Path) -> list[str]:
 
 
 def one_prefix(path: str | Path) -> Path:
-    """Returns the prefix of the only checkpoint at a path; InputError if it has none or several."""
+    """Returns the prefix of the only checkpoint at a path; InputError if it has several."""
     prefixes = find_prefixes(path)
-    if not prefixes:
-        raise InputError(
-            f"`{path}` must be a checkpoint. There is no regular file `{path}.index`.",
-            Mistake.NO_WEIGHTS,
-        )
     if len(prefixes) > 1:
         raise InputError(
             f"`{path}` contains several checkpoints. Choose one: {', '.join(prefixes)}.",
@@ -304,12 +298,8 @@ def find_ours(path: Path) -> Place | None:
     if place is None:
         return None
     folder = place.path.parent
-    if run_above(folder) is not None:
-        return place
-    try:
-        return place if read_json(folder / CONVERSION_RECORD).get("format") == OURS else None
-    except InputError:
-        return None
+    is_converted = read_conversion_record(folder).get("format") == OURS
+    return place if is_converted or run_above(folder) is not None else None
 
 
 def _prefix(path, format, kind="checkpoint"):

@@ -6,7 +6,6 @@ an error and produce nonsense.
 
 import dataclasses
 import importlib
-import logging
 from pathlib import Path
 from types import ModuleType
 
@@ -16,11 +15,9 @@ from albert_keras.formats.detection import (
     ALBERT_CONFIG,
     FORMATS,
     OURS,
-    RUN_RECORD,
     Place,
     detect,
 )
-from albert_keras.formats.model_weights import groups_are_rounded_alike
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.vocabulary import load_tokenizer, stored_tokenizer
 from data_pipeline.errors import InputError
@@ -28,8 +25,6 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Formats whose weights `own.find_weights` finds.
 _WITH_OUR_NAMES = (OURS, "google")
-
-logger = logging.getLogger(__name__)
 
 
 def open_weights(
@@ -107,50 +102,33 @@ def open_weights(
     return found
 
 
-def _shapes_beside(place):
-    """Returns the shapes in files beside weights of ours, by the name of the file."""
-    files = [folder / ALBERT_CONFIG for folder in place.folders]
-    return {
-        f"`{file}`": AlbertConfig.from_reference_json(file)
-        for file in files
-        # Opening a run compares its file with run.json; one of its checkpoints may be shallower.
-        if file.is_file() and not (file.parent / RUN_RECORD).is_file()
-    }
-
-
 def format_module(name: str) -> ModuleType:
     """Returns the module of one of `FORMATS`, with `read` and `write`."""
     return importlib.import_module(FORMATS[name])
 
 
 def _shape(name, place, found, given, vocab_size):
-    """Returns the AlbertConfig; if there are several sources, they must agree."""
-    shapes = {}
+    """Returns the AlbertConfig: the stored one, or a given one, which must agree with it."""
+    stored = found.albert_config
+    if stored is None and place is not None:
+        files = (folder / ALBERT_CONFIG for folder in place.folders)
+        file = next((file for file in files if file.is_file()), None)
+        stored = None if file is None else AlbertConfig.from_reference_json(file)
+    if given is None:
+        if stored is None:
+            raise InputError(
+                f"`{name}` has no albert_config. Pass a JSON file or the name of a size as "
+                "`albert_config`; a checkpoint of google-research/bert needs its "
+                "bert_config.json beside it."
+            )
+        return stored
     if isinstance(given, AlbertConfig):
-        shapes["`albert_config`"] = given
-    elif given is not None and (Path(given).is_file() or str(given).endswith(".json")):
-        shapes[f"`{given}`"] = AlbertConfig.from_reference_json(str(given))
-    elif given is not None:
+        shape = given
+    elif Path(given).is_file() or str(given).endswith(".json"):
+        shape = AlbertConfig.from_reference_json(str(given))
+    else:
         size = {} if vocab_size is None else {"vocab_size": vocab_size}
-        shapes[f"`{given}`"] = AlbertConfig.from_name(str(given), **size)
-    if found.albert_config is not None:
-        shapes[f"`{name}`"] = found.albert_config
-    if place is not None and place.format in _WITH_OUR_NAMES:
-        shapes |= _shapes_beside(place)
-    if not shapes:
-        raise InputError(
-            f"`{name}` has no albert_config. Pass a JSON file or the name of a size as "
-            "`albert_config`; a checkpoint of google-research/bert needs its "
-            "bert_config.json beside it."
-        )
-    check_same_shape(shapes, f"`{name}`")
-    shape = next(iter(shapes.values()))
-    if place is not None and place.format == "google" and not groups_are_rounded_alike(shape):
-        logger.warning(
-            "%s: with %s layers in %s groups, the reference uses different groups at some depths "
-            "than this package, because of a rounding error. Outputs will differ.",
-            name,
-            shape.num_hidden_layers,
-            shape.num_hidden_groups,
-        )
+        shape = AlbertConfig.from_name(str(given), **size)
+    if stored is not None:
+        check_same_shape({"`albert_config`": shape, f"`{name}`": stored}, f"`{name}`")
     return shape

@@ -17,8 +17,6 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import USER_DEFINED_SYMBOLS
 from data_pipeline.tokenizers.vocabulary_files import SPACE, Piece, is_unigram, read_model
 
-#: The first of the private characters that replace user-defined symbols during normalization.
-_FIRST_PLACEHOLDER = 0xF0000
 #: Of user-defined symbols, if no piece scores more than 0, as in all trained vocabularies.
 USER_DEFINED_SCORE = -0.1
 #: How much less an unknown piece scores than the worst known one, as in SentencePiece.
@@ -61,17 +59,22 @@ def tokenizer_json(tokenizer: Tokenizer) -> bytes | None:
     """Returns the content of a `tokenizer.json` for a tokenizer.
 
     None if the tokenizer is WordPiece, for which transformers needs `vocab.txt` only, or a
-    SentencePiece model that is not a unigram model with the usual treatment of spaces.
+    SentencePiece model that is not a unigram model with the usual treatment of spaces and the usual
+    user-defined symbols, which no rule changes.
     """
     if tokenizer.config.kind != "unigram" or not is_unigram(tokenizer.model_bytes):
         return None
     model = read_model(tokenizer.model_bytes)
     spaces = model.normalizer_spec
-    is_usual = spaces.add_dummy_prefix and spaces.remove_extra_whitespaces
-    if (
-        not (is_usual and spaces.escape_whitespaces)
-        or model.trainer_spec.treat_whitespace_as_suffix
-    ):
+    symbols = {piece.piece for piece in model.pieces if piece.type == Piece.USER_DEFINED}
+    is_usual = (
+        spaces.add_dummy_prefix
+        and spaces.remove_extra_whitespaces
+        and spaces.escape_whitespaces
+        and not model.trainer_spec.treat_whitespace_as_suffix
+        and symbols <= set(USER_DEFINED_SYMBOLS)
+    )
+    if not is_usual:
         return None
     values = {
         "version": "1.0",
@@ -127,35 +130,18 @@ def _normalizers(tokenizer, model):
     # A space in place of what is deleted before the first letter: Metaspace puts a space only where
     # the first character of the text is still there.
     steps = [_replace(f"{_TEXT_START}{_class_of(_deleted_characters(tokenizer))}+", " ")]
-    symbols = {}
     if config.cleanup == "reference":
         steps.append(space_steps()[0])
         if config.strip_accents:
             steps += [_step("NFKD"), marks_step()]
         else:
             steps.append(_step("NFKC"))
-    else:
-        symbols = _placeholders(model)
-    steps += [_replace(symbol, sign, "String") for symbol, sign in symbols.items()]
     steps += [_step("NFC")] if charsmap else []
     steps += [_step("Lowercase")] if config.lower_case else []
     if charsmap:
         encoded = base64.b64encode(charsmap).decode()
         steps.append(_step("Precompiled", precompiled_charsmap=encoded))
-    steps += [_replace(sign, symbol, "String") for symbol, sign in symbols.items()]
     return [*steps, *_FEWER_SPACES]
-
-
-def _placeholders(model):
-    """Returns user-defined symbols, which SentencePiece does not normalize, and what replaces them.
-
-    The usual ones are left out: no rule changes them.
-    """
-    found = [piece.piece for piece in model.pieces if piece.type == Piece.USER_DEFINED]
-    found = sorted(
-        set(found) - set(USER_DEFINED_SYMBOLS), key=lambda symbol: (-len(symbol), symbol)
-    )
-    return {symbol: chr(_FIRST_PLACEHOLDER + number) for number, symbol in enumerate(found)}
 
 
 def _deleted_characters(tokenizer):

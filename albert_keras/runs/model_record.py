@@ -32,9 +32,10 @@ class ModelRecord(NamedTuple):
     @classmethod
     def of_json(cls, content: Any, source: str | Path) -> "ModelRecord":
         """Finds the class of a record; InputError unless it is a model of this package."""
-        importlib.import_module("albert_keras.saving")  # registers the classes
         try:
             name, config = content["class_name"], content["config"]
+            if str(name).startswith("Albert"):  # loads its module, which registers the class
+                getattr(importlib.import_module("albert_keras"), name, None)
             model_class = keras.saving.get_registered_object(content["registered_name"])
             is_ours = isinstance(model_class, type) and model_class.__name__ == name
             bases = model_class.__mro__ if is_ours else ()

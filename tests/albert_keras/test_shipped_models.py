@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,12 +11,7 @@ import pytest
 
 from albert_keras import shipped_models
 from albert_keras.cli import main
-from albert_keras.formats.open_weights import open_weights
-from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.serving.export.model_card import model_card
-from albert_keras.serving.export.source import open_source
-from albert_keras.serving.layout import split_version
-from albert_keras.serving.local.local_server import find_exports
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import find_damage
@@ -105,24 +99,6 @@ def test_the_digests_list_every_file_of_a_version(tiny_export):
     assert "cannot be read" in find_damage(tiny_export / "1", step=12)  # it has none
 
 
-def test_functions_and_commands_take_the_name(box, capsys):
-    weights = open_weights(NAME)
-    assert (weights.kind, str(weights)) == ("export", f"{NAME} step 12")
-    assert weights.heads == ("masked_lm", "sentence_order")
-    assert find_exports([NAME]) == {NAME: box / "1"}
-    assert split_version(NAME) == (box, None)
-    source = open_source(NAME)
-    assert source.record["data"]["num_records"] and source.step == 12
-    for words, shown in (
-        (("fill-mask", NAME, MASKED), " %"),
-        (("embed", NAME, "A ferry.", "A boat.", "--out", "v.npy"), "v.npy"),
-        (("similar", "v.npy", "A ship."), "A boat."),
-        (("convert", NAME, "google", "--to", "google"), "google"),
-    ):
-        assert main(list(words)) == 0
-        assert shown in capsys.readouterr().out, words
-
-
 @needs_repository
 def test_setup_copies_the_same_models():
     listed = re.search(r"_MODELS = \((.*?)\)", (ROOT / "albert_keras/wheel.py").read_text())[1]
@@ -148,31 +124,6 @@ def test_the_box_is_complete_and_small():
 def test_the_card_of_the_box_is_the_one_that_export_writes():
     card = (IN_REPOSITORY / "README.md").read_text(encoding="utf-8")
     assert card == model_card(IN_REPOSITORY)
-
-
-@needs_box
-def test_the_layers_of_the_box_are_the_same_objects_called_again():
-    encoder = AlbertEncoder.from_preset(NAME)
-    assert encoder.config.num_hidden_layers == len(encoder.blocks) == 6
-    for half in zip(*encoder.blocks, strict=True):  # attention and feed-forward objects, by depth
-        assert [half.index(block) for block in half] == [0] * 6
-    assert encoder.count_params() < 4_500_000
-
-
-@needs_box
-@needs_repository
-def test_the_readme_prints_the_first_answer_of_the_box(capsys):
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    command, printed = re.search(
-        r"^\$ albert-keras (fill-mask .*)\n((?:.+\n){2})", readme, re.M
-    ).groups()
-    assert main(shlex.split(command)) == 0
-    printed, found = (text.splitlines() for text in (printed, capsys.readouterr().out))
-    assert len(found) == 2 and found[0] == printed[0]
-    printed, found = (dict(re.findall(r"(\S+) +([\d.]+) %", line)) for _, line in (printed, found))
-    assert printed.keys() == found.keys()
-    for piece, share in printed.items():  # processors round products in different ways
-        assert float(found[piece]) == pytest.approx(float(share), abs=0.5), piece
 
 
 @needs_box

@@ -80,27 +80,6 @@ def test_what_another_program_saved_is_not_called_ours(tmp_path):
         convert(tmp_path / "other.keras", tmp_path / "new", to="hugging-face")
 
 
-def test_pointers_and_files_of_others_in_the_place_of_weights_are_named(google, tmp_path):
-    pointer = b"version https://git-lfs.github.com/spec/v1\noid sha256:1\nsize 9\n"
-    for to, name in (
-        ("hugging-face", "model.safetensors"),
-        ("keras-nlp", "model.weights.h5"),
-    ):
-        path = convert(google, tmp_path / f"{to}-{name}", to=to).path
-        (path / CONVERSION_RECORD).unlink()
-        (path / name).write_bytes(pointer)
-        with pytest.raises(InputError, match="is not a (valid safetensors|readable HDF5) file"):
-            open_weights(path)
-    (tmp_path / "pickle").mkdir()
-    (tmp_path / "pickle" / "config.json").write_text('{"model_type": "albert"}')
-    (tmp_path / "pickle" / "pytorch_model.bin").write_bytes(b"\x80\x02}q\0")
-    with pytest.raises(InputError, match="is a pickle.*model.safetensors"):
-        open_weights(tmp_path / "pickle")
-    (tmp_path / "weights.h5").write_bytes(b"\x89HDF\r\n\x1a\n")
-    with pytest.raises(InputError, match="is not a trained model"):
-        open_weights(tmp_path / "weights.h5")
-
-
 def test_a_changed_number_is_named_and_leaves_nothing(google, tmp_path, monkeypatch):
     write = own.write
 
@@ -113,21 +92,6 @@ def test_a_changed_number_is_named_and_leaves_nothing(google, tmp_path, monkeypa
     with pytest.raises(InputError, match=f"These tensors differ: {TABLE}. Nothing was written"):
         convert(google, tmp_path / "deep" / "ours")
     assert leftovers(tmp_path) == []
-
-
-def test_another_conversion_to_the_same_folder_is_refused_at_its_start(
-    google, tmp_path, monkeypatch
-):
-    def read(*_):
-        monkeypatch.undo()
-        with pytest.raises(InputError, match="being written by another process"):
-            convert(google, tmp_path / "target")
-        raise InputError("The first one has started.")
-
-    monkeypatch.setattr("albert_keras.conversion.convert.open_weights", read)
-    with pytest.raises(InputError, match="first one"):
-        convert(google, tmp_path / "target")
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path):
@@ -198,15 +162,6 @@ def test_the_positions_of_a_roberta_start_after_the_padding_of_its_vocabulary(ow
     convert(source, tmp_path / "there", to="hugging-face")
     values = json.loads((tmp_path / "there" / "config.json").read_text())
     assert (values["pad_token_id"], values["max_position_embeddings"]) == (0, 10)
-
-
-def test_rotary_positions_stay_in_our_own_format(own_folder, tmp_path):
-    source = own_folder(pretraining_weights(vocab_size=307, position_embedding="rotary"))
-    with pytest.raises(InputError, match='`position_embedding` must be "absolute"'):
-        convert(source, tmp_path / "there", to="hugging-face")
-    assert not (tmp_path / "there").exists()
-    convert(source, tmp_path / "there", to=OURS)
-    assert open_weights(tmp_path / "there").albert_config.position_embedding == "rotary"
 
 
 @pytest.mark.parametrize(

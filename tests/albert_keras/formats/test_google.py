@@ -74,11 +74,6 @@ def test_a_folder_with_two_checkpoints_is_refused(tmp_path):
         opened(prefix.parent)
 
 
-def test_groups_that_the_reference_rounds_otherwise_are_warned_of(tmp_path, caplog):
-    opened(write_release(tmp_path, pretraining_weights(num_hidden_layers=22, num_hidden_groups=22)))
-    assert "22 layers in 22 groups, the reference uses different groups" in caplog.text
-
-
 def name_in_bert(name):
     match = re.fullmatch(r"bert/encoder/transformer/group_(\d)/inner_group_0/(.*)/(\w+)", name)
     return f"bert/encoder/layer_{match[1]}/{PARTS[match[2]]}/{match[3]}" if match else name

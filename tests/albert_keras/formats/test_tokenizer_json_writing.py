@@ -64,18 +64,7 @@ def cased(tiny_corpus, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def with_symbols(tiny_tokenizer):
-    """Returns a Tokenizer with user-defined symbols that its clean-up would change."""
-    model = ModelProto.FromString(tiny_tokenizer.model_bytes)
-    rare = [piece for piece in model.pieces if len(piece.piece) > 2][-3:]
-    for piece, text in zip(rare, ("<Name>", "<Name>2", "é"), strict=True):
-        piece.piece, piece.score = text, 0.0
-        piece.type = ModelProto.SentencePiece.USER_DEFINED
-    return Tokenizer(model.SerializeToString(), tiny_tokenizer.config)
-
-
-@pytest.fixture(scope="module")
-def all_tokenizers(tiny_tokenizer, digit_tokenizer, cased, with_symbols, tmp_path_factory):
+def all_tokenizers(tiny_tokenizer, digit_tokenizer, cased, tmp_path_factory):
     """Returns Tokenizers: dict by name."""
     bare = tmp_path_factory.mktemp("bare") / "spiece.model"
     bare.write_bytes(_not_ours(tiny_tokenizer))
@@ -83,7 +72,6 @@ def all_tokenizers(tiny_tokenizer, digit_tokenizer, cased, with_symbols, tmp_pat
         "uncased": tiny_tokenizer,
         "digits": digit_tokenizer,
         "cased": cased,
-        "symbols": with_symbols,
         "reference": Tokenizer.load(bare),
     }
 
@@ -132,13 +120,7 @@ def test_difficult_texts_become_the_same_ids(tokenizers, all_tokenizers, name, t
         assert again.encode(text) == tokenizer.encode(text), text
 
 
-def test_user_defined_symbols_are_not_normalized(tokenizers, with_symbols):
-    texts = ["a <Name>2 b<Name> c, <name> (é) E\u0301", *TEXTS]
-    assert "<Name>2" in with_symbols.pieces(texts[0])
-    assert differing(tokenizers, with_symbols, texts)[0] == []
-
-
-@pytest.mark.parametrize("name", ["cased", "symbols"])
+@pytest.mark.parametrize("name", ["cased", "digits"])
 def test_real_and_dirty_text_becomes_the_same_ids(tokenizers, all_tokenizers, shared_data, name):
     different, count = differing(tokenizers, all_tokenizers[name], real_texts(shared_data))
     assert count > 3_000
