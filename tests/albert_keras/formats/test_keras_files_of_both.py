@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from albert_keras import AlbertForClassification, AlbertForQuestionAnswering, Lamb
+from albert_keras import AlbertForClassification, Lamb
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
@@ -65,11 +65,6 @@ def test_moments_of_our_optimizers_are_restored_from_the_other_keras(tmp_path):
         loaded = keras.models.load_model(tmp_path / "model.keras")
     for one, other in zip(model.optimizer.variables, loaded.optimizer.variables, strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
-
-
-def test_the_accuracy_of_spans_need_not_be_in_a_file():
-    model = AlbertForQuestionAnswering(AlbertConfig(**SMALL))
-    model._accuracy.load_own_variables({})  # as Keras 2.15 does with files of Keras 3
 
 
 @pytest.mark.parametrize(
