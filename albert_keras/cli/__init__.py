@@ -40,7 +40,6 @@ _COMMANDS = (
     distill.distill,
     finetune.finetune,
     evaluate.evaluate,
-    evaluate.score,
     predict.predict,
     fill_mask.fill_mask,
     fill_mask.sentence_order,

@@ -1,4 +1,4 @@
-"""`albert-keras evaluate` and `score`."""
+"""`albert-keras evaluate`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -83,37 +83,6 @@ def evaluate(
 
     result = evaluate_on_records(place, **given)
     return Output(result, describe(result))
-
-
-@command()
-def score(
-    predictions: Path,
-    task: Annotated[str, Option()],
-    data: Annotated[Path, Option()],
-    null_odds: Path | None = None,
-):
-    """Score a file of predictions as the official scripts do, without a model.
-
-    Examples:
-      albert-keras score CoLA.tsv --task cola --data CoLA/dev.tsv
-      albert-keras score predictions.json --task squad2 --data dev-v2.0.json
-
-    Args:
-      predictions: predictions.json for SQuAD; a .tsv file of index and prediction for GLUE.
-      task: A labelled GLUE task, squad1 or squad2.
-      data: Labelled file of the task.
-      null_odds: null_odds.json of squad2, to find the best thresholds.
-    """
-    from albert_keras.tasks.metrics import shown_metric
-    from albert_keras.tasks.score_files import score_predictions
-
-    result = score_predictions(task, data, predictions, null_odds)
-    lines = [f"{result.task}, {count_of(result.examples, 'example')}"]
-    lines += [
-        f"  {shown_metric(name, result.positive_class):20} {value:.10g}"
-        for name, value in result.scores.items()
-    ]
-    return Output(result, lines)
 
 
 def describe_task(evaluation):

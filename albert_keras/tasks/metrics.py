@@ -119,22 +119,16 @@ def paired_interval(metric: Metric, labels, predictions, others) -> Interval:
     return bootstrap_interval(difference, labels, np.stack([predictions, others], axis=1))
 
 
-def shown_metric(name: str, positive_class: str | None = None) -> str:
-    """Returns the name of a metric as it is shown, with the class that an F1 score refers to."""
-    is_of_a_class = positive_class is not None and name == "f1"
-    return f"{name} (of `{positive_class}`)" if is_of_a_class else name
-
-
 def score_texts(
     scores: Mapping[str, float], positive_class: str | None, number: Callable[[float], str]
 ) -> list[str]:
-    """Returns scores with their names, and counts without a fraction."""
-    return [
-        f"{name} {value:,.0f}"
-        if name.endswith("_total")
-        else f"{shown_metric(name, positive_class)} {number(value)}"
-        for name, value in scores.items()
-    ]
+    """Returns scores with their names, that of F1 with its class, and counts as whole numbers."""
+    texts = []
+    for name, value in scores.items():
+        is_count, is_of_a_class = name.endswith("_total"), name == "f1" and positive_class
+        shown = f"{name} (of `{positive_class}`)" if is_of_a_class else name
+        texts.append(f"{shown} {value:,.0f}" if is_count else f"{shown} {number(value)}")
+    return texts
 
 
 def thresholds_text(thresholds: Mapping[str, float]) -> str:

@@ -120,11 +120,7 @@ class TextTask(Task):
         return class_answers(_ids(examples), self.labels, values, best.astype(int).tolist())
 
     def scores(self, examples, answers):
-        return self.label_scores(examples, [answer[1] for answer in answers])
-
-    def label_scores(self, examples: list, labels: list) -> dict[str, float]:
-        """Scores labels, such as names of classes, that were given to labelled examples."""
-        return self._scores_of(self._truth(examples), self._numbers(labels))
+        return self._scores_of(self._truth(examples), self._given(answers))
 
     def resampled(self, examples, answers):
         metric = metrics.METRICS.get(self.metric)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, FiniteFloat
+from pydantic import BaseModel
 
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.tables.rows import (
@@ -16,9 +16,6 @@ from albert_keras.tasks.tables.rows import (
     read_checked,
 )
 
-#: The official files of answers: id of a question -> text, "" for no answer; and of scores for "no
-#: answer", see `read_checked`.
-PREDICTIONS, NULL_ODDS = dict[str, str], dict[str, FiniteFloat]
 #: What the answers to a labelled question must be, by version.
 _RULES = {
     1: "must have an answer; squad2 is for questions without answers",

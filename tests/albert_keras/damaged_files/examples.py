@@ -1,6 +1,5 @@
 """An example of each kind of file that is read from others, and the function that reads it."""
 
-import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -187,8 +186,7 @@ def corpora(folder):
 
 
 def questions(folder):
-    from albert_keras.tasks.spans.files import NULL_ODDS, PREDICTIONS, read_questions
-    from albert_keras.tasks.tables.rows import read_checked
+    from albert_keras.tasks.spans.files import read_questions
 
     answer = {"text": "number", "answer_start": 4}
     question = [
@@ -196,15 +194,9 @@ def questions(folder):
         for n in range(5)
     ]
     paragraphs = [{"context": _LINES[0], "qas": question}]
-    readers = {
-        "squad.json": (read_questions, {"data": [{"title": "a", "paragraphs": paragraphs}]}),
-        "predictions.json": (functools.partial(read_checked, PREDICTIONS), {"a": "b", "c": ""}),
-        "odds.json": (functools.partial(read_checked, NULL_ODDS), {"a": 0.5, "c": -3}),
-    }
-    for name, (_, values) in readers.items():
-        (folder / name).write_text(json.dumps(values))
-    paths = [folder / name for name in readers]
-    return _each(paths, lambda path: readers[path.name][0](path))
+    path = folder / "squad.json"
+    path.write_text(json.dumps({"data": [{"title": "a", "paragraphs": paragraphs}]}))
+    return _each([path], read_questions)
 
 
 def tagged_and_choices(folder):

@@ -3,8 +3,7 @@ import json
 import pytest
 
 from albert_keras.tasks.examples import Answer, QuestionExample
-from albert_keras.tasks.spans.files import NULL_ODDS, PREDICTIONS, read_questions
-from albert_keras.tasks.tables.rows import read_checked
+from albert_keras.tasks.spans.files import read_questions
 from data_pipeline.errors import InputError
 
 CONTEXT = "Anna lives in Rome. Rome is old."
@@ -55,15 +54,6 @@ def test_an_id_occurs_once(write):
     file["data"][0]["paragraphs"][0]["qas"][0]["id"] = "q2"
     with pytest.raises(InputError, match=r"qas\[1\]`\) must have an `id` of its own. Rec.*'q2'"):
         read_questions(write(file))
-
-
-def test_predictions_and_null_scores_are_read(write):
-    assert read_checked(PREDICTIONS, write({"q1": "Rome", "q2": ""})) == {"q1": "Rome", "q2": ""}
-    assert read_checked(NULL_ODDS, write({"q1": -3, "q2": 0.5})) == {"q1": -3.0, "q2": 0.5}
-    with pytest.raises(InputError, match="`q1`: .* valid string. Received: 5"):
-        read_checked(PREDICTIONS, write({"q1": 5}))
-    with pytest.raises(InputError, match="`q1`: .* finite number. Received: NaN"):
-        read_checked(NULL_ODDS, write(b'{"q1": NaN}'))
 
 
 @pytest.mark.parametrize(
