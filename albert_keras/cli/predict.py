@@ -9,7 +9,7 @@ from typer import Argument, Option
 from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import DataDir, Encoding, SkipBadRows
-from albert_keras.cli.typed_inputs import in_batches, lines_of_stdin
+from albert_keras.cli.typed_inputs import lines_of_stdin
 from albert_keras.formats.detection import EXPORT_RECORD, detect, read_export_record
 from albert_keras.report import count_of, percent
 from albert_keras.tasks.answer_table import check_out, check_request, is_answer_table, with_answers
@@ -47,9 +47,9 @@ def predict(
 
     A line of stdin may be a JSON object: {"text": ..., "pair": ...}, {"context": ...,
     "question": ..., "options": [...]} or {"words": [...]}, with an optional "id". Missing keys are
-    taken from --pair, --question and --option. Lines are answered as they arrive. With --json,
-    each answer to a line or to a row of --file is one line of JSON. A file is read as in training;
-    --encoding and --skip-bad-rows change that.
+    taken from --pair, --question and --option. With --json, each answer to a line or to a row of
+    --file is one line of JSON. A file is read as in training; --encoding and --skip-bad-rows change
+    that.
 
     Args:
       model: Fine-tuning, one of its runs, its export, or a version of the export.
@@ -75,13 +75,14 @@ def predict(
     check_request(sources, data_dir, reading)
     check_out(out)
     check_files(file)
-    if reads_lines:
-        return _answer_lines(place, fields, out)
+    given = [typed_fields(text, fields) for text in inputs or ()]
+    if reads_lines:  # before TensorFlow is imported
+        given = [line_fields(number, line, fields) for number, line in lines_of_stdin()]
     from albert_keras.tasks.predict import predict_task
 
     answered = predict_task(
         _opened(place),
-        [typed_fields(text, fields) for text in inputs or ()] or None,
+        given or None,
         file=file,
         split=split,
         data_dir=data_dir,
@@ -91,6 +92,7 @@ def predict(
     if out is not None:
         return _written(answered, out)
     values = answered.answers if file is None else with_answers(answered.rows, answered.answers)
+    values = iter(values) if reads_lines else values  # a line of JSON for each
     return Output(values, map(describe_answer, answered.examples, answered.answers))
 
 
@@ -125,19 +127,6 @@ def _opened(place):
     return Predictor(place)
 
 
-def _answer_lines(place, fields, out):
-    """Answers the lines of stdin."""
-    numbered = lines_of_stdin()  # before TensorFlow is imported
-    from albert_keras.tasks.predict import answer_stream, collected, opened
-
-    task, answer = opened(_opened(place))
-    stream = answer_stream(answer, in_batches(_line_inputs(task, numbered, fields)))
-    if out is not None:
-        return _written(collected(task, stream, out), out)
-    values = (one.answer for one in stream)
-    return Output(values, (describe_answer(one.example, one.answer) for one in stream))
-
-
 def _written(answered, out):
     """Returns the Output of Predictions that were written."""
     values = answered.answers
@@ -168,23 +157,6 @@ def line_fields(number, line, options):
             f"Line {number} of stdin starts with {{ but is not a valid JSON object: {error}. Write "
             'a text that starts with { as {"text": ...}.'
         ) from None
-
-
-def _line_inputs(task, numbered, fields):
-    """Yields inputs, each with its columns and its example, of numbered lines of stdin."""
-    from albert_keras.tasks.task import known_fields
-
-    ids = set()
-    for number, line in numbered:
-        own = line_fields(number, line, fields)
-        try:
-            example = task.typed_example(len(ids), own)
-        except InputError as error:
-            raise InputError(f"Line {number} of stdin: {error}") from error
-        if example.id in ids:
-            raise InputError(f"Line {number} of stdin repeats the id {example.id!r}.")
-        ids.add(example.id)
-        yield known_fields(example), example
 
 
 def describe_answer(example, answer):

@@ -1,8 +1,7 @@
 """Answers of fine-tuned models to new examples; no training file is needed."""
 
-import itertools
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,7 +72,12 @@ def predict_task(
     check_request({"inputs": inputs, "file": file, "split": split}, data_dir, changes)
     check_out(out)
     changes["data_dir"] = data_dir and str(data_dir)
-    task, answer = opened(model, changes)
+    if isinstance(model, str | Path | Place):
+        run = open_run(model)
+        task = task_of(run).changed(**changes)
+        answer: Any = answering(task, open_finetuned(run, strategy="auto"))
+    else:
+        task, answer = model.task.changed(**changes), model.answers
     if file:
         examples, rows = task.read_rows(file)
     else:
@@ -81,25 +85,14 @@ def predict_task(
         examples = task.read(split) if split else task.typed_examples(given)
         rows = list(map(known_fields, examples))
     write_skipped_rows(out, task.skipped_rows)
-    answered = answer_stream(answer, [list(zip(rows, examples, strict=True))])
-    return collected(task, answered, out, split or "new")
-
-
-def opened(
-    model: Any, changes: Mapping[str, Any] | None = None
-) -> tuple[Task, Callable[[list], list]]:
-    """Returns a task, with changes of how it reads files, and what answers its examples.
-
-    Args:
-        model: As of `predict_task`.
-        changes: See `Task.changed`.
-    """
-    changes = changes or {}
-    if not isinstance(model, str | Path | Place):
-        return model.task.changed(**changes), model.answers
-    run = open_run(model)
-    task = task_of(run).changed(**changes)
-    return task, answering(task, open_finetuned(run, strategy="auto"))
+    answers = list(noting_truncation(_answered(answer, examples)))
+    files: tuple[str, ...] = ()
+    if out is not None and is_answer_table(out):
+        write_answer_table(out, rows, answers)
+        files = (str(out),)
+    elif out is not None:
+        files = tuple(map(str, task.write(out, split or "new", examples, answers)))
+    return Predictions(task.config.name, examples, answers, files, rows)
 
 
 def answering(task: Task, model: Any) -> Callable[[list], list]:
@@ -112,59 +105,19 @@ def answering(task: Task, model: Any) -> Callable[[list], list]:
     return answers
 
 
-class Answered(NamedTuple):
-    """An input with its answer."""
-
-    columns: dict[str, Any]  # of the input, by name
-    example: Any
-    answer: Any
-
-
-def collected(
-    task: Task, answered: Iterable[Answered], out: str | Path | None = None, split: str = "new"
-) -> Predictions:
-    """Collects the answers of a task, and writes them if `out` is given, see `predict_task`."""
-    answered = list(answered)
-    rows, examples, answers = ([one[field] for one in answered] for field in range(3))
-    files: tuple[str, ...] = ()
-    if out is not None and is_answer_table(out):
-        write_answer_table(out, rows, answers)
-        files = (str(out),)
-    elif out is not None:
-        files = tuple(map(str, task.write(out, split, examples, answers)))
-    return Predictions(task.config.name, examples, answers, files, rows)
-
-
-def answer_stream(
-    answer: Callable[[list], list], inputs: Iterable[Sequence[tuple[dict[str, Any], Any]]]
-) -> Iterator[Answered]:
-    """Answers inputs as they arrive, and logs at the end how many of them were truncated.
-
-    Args:
-        answer: Answers examples: `answering` of a model, or `answers` of the Predictor of an
-            export.
-        inputs: Lists of inputs, each with its columns and its example. A list is answered before
-            the next one is read; so memory does not grow with their number.
-    """
-
-    def answered():
-        for several in inputs:
-            for part in _parts(several):
-                answers = answer([example for _, example in part])
-                for (columns, example), found in zip(part, answers, strict=True):
-                    yield Answered(columns, example, found)
-
-    return noting_truncation(answered())
+def _answered(answer, examples):
+    """Yields the answers to examples, of which `MOST_AT_A_TIME` are answered at a time."""
+    for begin in range(0, len(examples), MOST_AT_A_TIME):
+        yield from answer(examples[begin : begin + MOST_AT_A_TIME])
 
 
 def noting_truncation(answers: Iterable) -> Iterator:
-    """Yields answers, or Answered, and logs at the end how many inputs were not read completely."""
+    """Yields answers, and logs at the end how many inputs were not read completely."""
     count = truncated = 0
-    for one in answers:
-        answer = getattr(one, "answer", one)
+    for answer in answers:
         dropped = getattr(answer, "dropped_tokens", 0) + getattr(answer, "dropped_words", 0)
         count, truncated = count + 1, truncated + (dropped > 0)
-        yield one
+        yield answer
     if truncated:
         logger.warning(
             "Truncated inputs: %s of %s. `dropped_tokens` or `dropped_words` of each answer "
@@ -172,10 +125,3 @@ def noting_truncation(answers: Iterable) -> Iterator:
             f"{truncated:,}",
             f"{count:,}",
         )
-
-
-def _parts(inputs):
-    """Yields at most `MOST_AT_A_TIME` inputs at a time."""
-    rest = iter(inputs)
-    while part := list(itertools.islice(rest, MOST_AT_A_TIME)):
-        yield part

@@ -1,12 +1,10 @@
-"""Answers are given some at a time; their tables keep the columns of their input."""
+"""Tables of answers keep the columns of their input."""
 
 import csv
 import json
 
 from albert_keras.models.answers import ClassAnswer, SpanAnswer, TagAnswer
 from albert_keras.tasks.answer_table import check_out, is_answer_table, write_answer_table
-from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.predict import MOST_AT_A_TIME, answer_stream
 
 SPAM = ClassAnswer("0", "spam", 0.75, {"ham": 0.25, "spam": 0.75}, 3)
 COLUMNS = {"body": 'Win, "now"\n', "label": "old", "predicted_label": "older", "note": ""}
@@ -61,14 +59,3 @@ def test_the_ending_tells_tables_from_folders(tmp_path):
     for folder in (None, tmp_path / "answers" / "v1.5", tmp_path / "folder.csv"):
         assert not is_answer_table(folder)
         check_out(folder)
-
-
-def test_large_lists_are_split():
-    texts, sizes = [({}, TextExample("0", "a"))] * (MOST_AT_A_TIME + 1), []
-
-    def answers(examples):
-        sizes.append(len(examples))
-        return examples
-
-    assert len(list(answer_stream(answers, [texts]))) == len(texts)
-    assert sizes == [MOST_AT_A_TIME, 1]
