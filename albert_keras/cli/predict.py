@@ -43,7 +43,7 @@ def predict(
       albert-keras predict runs/sst-2 "a gripping, funny film"
       albert-keras predict runs/squad "Ada lived in Paris." --question "Where did Ada live?"
       albert-keras predict runs/mail --file new.csv --out answers.csv
-      albert-keras predict runs/sst-2 --split test --out submission/
+      albert-keras predict runs/sst-2 --split test --out answers.csv
 
     A line of stdin may be a JSON object: {"text": ..., "pair": ...}, {"context": ...,
     "question": ..., "options": [...]} or {"words": [...]}, with an optional "id". Missing keys are
@@ -59,7 +59,7 @@ def predict(
       options: Option to choose from; may be repeated.
       file: File of examples instead of TEXT, with the columns of the training file.
       split: Split of the official files instead of TEXT, such as test.
-      out: Table of answers, .csv or .jsonl, or a folder for files such as a submission.
+      out: Table of answers, .csv or .jsonl, or a folder for the files of the task.
     """
     place = _finetuned(model)
     typed = {"pair": pair, "question": question, "options": options or None}

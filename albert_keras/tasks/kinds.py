@@ -27,9 +27,7 @@ KINDS: dict[str, Any] = {
 #: Task with official files -> its kind.
 OFFICIAL_TASKS = {
     **{
-        name: "classification" if task.labels else "regression"
-        for name, task in GLUE_TASKS.items()
-        if task.labelled_splits
+        name: "classification" if task.labels else "regression" for name, task in GLUE_TASKS.items()
     },
     "race": "choice",
     "squad1": "spans",

@@ -52,7 +52,7 @@ def predict_task(
             may be missing.
         split: str or None. Instead: a split of the task's files, such as "test".
         data_dir: str, Path or None. Folder of these files; None takes the folder of the training.
-        out: str, Path or None. Folder for the task's official files, as leaderboards take them; or
+        out: str, Path or None. Folder for the files of the task, of SQuAD the official ones; or
             a .csv or .jsonl with the columns of the examples and of their answers, see
             `write_answer_table`.
         encoding, skip_bad_rows: How to read `file`, if it differs from the training.

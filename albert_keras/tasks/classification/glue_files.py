@@ -1,14 +1,10 @@
-"""Reads the files of GLUE, and writes those that its leaderboard takes.
+"""Reads the files of GLUE.
 
 Rows are lines. Fields are separated by tabs and not quoted, so that they may contain a lone `"`.
 """
 
 import functools
 import os
-from collections.abc import Sequence
-from pathlib import Path
-
-import numpy as np
 
 from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.examples import TextExample
@@ -16,7 +12,6 @@ from albert_keras.tasks.tables.cells import Label, class_of, score_of
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import SkippedRow, examples_from, warn_skipped
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import whole_file
 from data_pipeline.text import storage
 
 
@@ -27,13 +22,13 @@ def official_path(task: str, data_dir: str | os.PathLike, split: str) -> str:
         task: A name in `GLUE_TASKS`.
         data_dir: The folder that contains `CoLA`, `SST-2` and so on.
         split: "train", "dev" or "test"; for mnli "train", "dev_matched", "dev_mismatched",
-            "test_matched" or "test_mismatched"; for ax "test".
+            "test_matched" or "test_mismatched".
 
     Raises:
         InputError: If there is no such file.
     """
     folder = GLUE_TASKS[task].folder
-    path = os.path.join(data_dir, folder, GLUE_TASKS[task].file_name(split))
+    path = os.path.join(data_dir, folder, f"{split}.tsv")
     if not storage.exists(path):
         raise InputError(
             f"`{path}` does not exist. `data_dir` must be the folder that contains `{folder}`.",
@@ -90,37 +85,3 @@ def label_kind(task: str) -> Label:
     if settings.labels:
         return functools.partial(class_of, known=settings.labels)
     return functools.partial(score_of, limits=settings.score_range)
-
-
-def write_submission(
-    task: str, split: str, examples: Sequence[TextExample], predictions, folder: str | Path
-) -> Path:
-    """Writes the predictions for one test file, under the name that the leaderboard requires.
-
-    The leaderboard takes the eleven files together, as a .zip.
-
-    Args:
-        split: A test split: "test", or for mnli "test_matched" or "test_mismatched".
-        examples: As returned by `read_glue_file`.
-        predictions: int [count], the numbers of classes; for sts-b float [count], the scores, which
-            are clipped to 0 to 5.
-        folder: Is created if missing.
-
-    Returns:
-        The file: a header, then a row for each example in order: id, tab, prediction.
-
-    Source:
-        The format section of the leaderboard's questions, https://gluebenchmark.com/faq.
-    """
-    settings = GLUE_TASKS[task]
-    ids = [example.id for example in examples]
-    if settings.labels:
-        names = [settings.labels[number] for number in predictions]
-    else:
-        names = [f"{score:.5f}" for score in np.clip(predictions, *settings.score_range)]
-    path = Path(folder) / f"{settings.submissions[split] or settings.folder}.tsv"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = ["index\tprediction", *(f"{id}\t{name}" for id, name in zip(ids, names, strict=True))]
-    with whole_file(path) as temporary:
-        temporary.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
-    return path

@@ -1,4 +1,4 @@
-"""The nine tasks of GLUE and its diagnostic set (AX): files, columns, labels, metrics.
+"""The nine tasks of GLUE: files, columns, labels, metrics.
 
 Source: the official download and the leaderboard; columns, order of labels and the first metric as
 in google-research/albert.
@@ -27,9 +27,7 @@ class GlueTask:
     #: otherwise they are errors.
     skips_short_rows: bool = False
     labelled_splits: tuple[str, ...] = ("train", "dev")
-    #: Test split -> name of the file of predictions, without ending; None is that of the folder.
-    submissions: dict[str, str | None] = dataclasses.field(default_factory=lambda: {"test": None})
-    test_file: str | None = None  # if it is not called like its split
+    test_splits: tuple[str, ...] = ("test",)  # without labels
 
     def columns(self, is_labelled: bool) -> tuple:
         """Returns the columns of first and second text, label and id, or None."""
@@ -40,10 +38,6 @@ class GlueTask:
             return self.numbers[0], None, self.numbers[1], None
         return first, second, self.label, self.id if self.has_ids else None
 
-    def file_name(self, split: str) -> str:
-        """Returns the name of the file of a split."""
-        return (split in self.submissions and self.test_file) or f"{split}.tsv"
-
 
 _FALSE_TRUE = ("0", "1")
 _ENTAILMENT = ("entailment", "not_entailment")
@@ -51,7 +45,7 @@ _INFERENCE = ("contradiction", "entailment", "neutral")
 _SENTENCES, _STRINGS = ("sentence1", "sentence2"), ("#1 String", "#2 String")
 _ACCURACY, _WITH_F1 = ("accuracy",), ("accuracy", "f1")
 
-#: dict of str to GlueTask. All tasks by the name used on the command line, and the diagnostic set.
+#: dict of str to GlueTask. All tasks by the name used on the command line.
 GLUE_TASKS = {
     "cola": GlueTask("CoLA", _FALSE_TRUE, ("matthews", "accuracy"), ("sentence",), numbers=(3, 1)),
     "sst-2": GlueTask("SST-2", _FALSE_TRUE, _ACCURACY, ("sentence",), has_ids=False),
@@ -80,32 +74,9 @@ GLUE_TASKS = {
         _SENTENCES,
         "gold_label",
         labelled_splits=("train", "dev_matched", "dev_mismatched"),
-        submissions={"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm"},
+        test_splits=("test_matched", "test_mismatched"),
     ),
     "qnli": GlueTask("QNLI", _ENTAILMENT, _ACCURACY, ("question", "sentence")),
     "rte": GlueTask("RTE", _ENTAILMENT, _ACCURACY, _SENTENCES),
     "wnli": GlueTask("WNLI", _FALSE_TRUE, _ACCURACY, _SENTENCES),
-    "ax": GlueTask(
-        "diagnostic",
-        _INFERENCE,
-        ("matthews",),
-        _SENTENCES,
-        labelled_splits=(),
-        submissions={"test": "AX"},
-        test_file="diagnostic.tsv",
-    ),
 }
-
-
-def glue_splits(name: str) -> dict[str, tuple[str, str]]:
-    """Returns the files that a task is trained, scored and tested on.
-
-    MNLI answers the diagnostic set, too, as "ax".
-
-    Returns:
-        Split -> the name of a set of files and of one of its splits; "train" is first, then those
-        with labels, then those without.
-    """
-    task = GLUE_TASKS[name]
-    splits = {split: (name, split) for split in (*task.labelled_splits, *task.submissions)}
-    return splits | ({"ax": ("ax", "test")} if name == "mnli" else {})

@@ -11,9 +11,8 @@ from albert_keras.tasks import metrics
 from albert_keras.tasks.classification.glue_files import (
     official_path,
     read_glue_file,
-    write_submission,
 )
-from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_splits
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.examples import row_of
 from albert_keras.tasks.labels import check_answered, check_labels
 from albert_keras.tasks.tables.cells import class_of
@@ -43,11 +42,9 @@ class TextTask(Task):
         self.is_official = self._glue is not None
         self._metrics = self._glue.metrics if self._glue else self.usual_metrics
         if self._glue:
-            self._splits = glue_splits(config.name)
-            labelled = self._glue.labelled_splits
-            self.test_splits = tuple(self._splits)[len(labelled) :]
+            self.test_splits = self._glue.test_splits
             if config.dev is None:
-                self.dev_splits = labelled[1:]
+                self.dev_splits = self._glue.labelled_splits[1:]
         self.metric = config.metric or self._metrics[0]
         self._check_config()
         self.takes_pair = len(self._glue.texts) > 1 if self._glue else config.pair is not None
@@ -81,10 +78,9 @@ class TextTask(Task):
         return self.labels[1] if "f1" in self._score_names() else None
 
     def _read_official(self, split):
-        task, name = self._splits[split]
-        files = GLUE_TASKS[task]
-        path = official_path(task, self.data_dir_for(split, f"`{files.folder}`"), name)
-        return read_glue_file(task, path, name in files.labelled_splits, self.skipping(path))
+        name, files = self.config.name, self._glue
+        path = official_path(name, self.data_dir_for(split, f"`{files.folder}`"), split)
+        return read_glue_file(name, path, split in files.labelled_splits, self.skipping(path))
 
     def read_file(self, path, labelled):
         if self._glue:
@@ -157,12 +153,6 @@ class TextTask(Task):
             return None
         truth, given = self._truth(examples), self._given(answers)
         return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
-
-    def write(self, folder, split, examples, answers):
-        if split not in self.test_splits:
-            return super().write(folder, split, examples, answers)
-        numbers = self._given(answers).ravel()
-        return [write_submission(*self._splits[split], examples, numbers, folder)]
 
     def _check_config(self):
         config, name = self.config, self.config.name

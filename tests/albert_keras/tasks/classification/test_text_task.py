@@ -36,7 +36,7 @@ def table(path, labels, header="text\tlabel"):
     [
         ("cola", "classification", "matthews", ("dev",), ("test",), 2),
         ("sts-b", "regression", "pearson", ("dev",), ("test",), 1),
-        ("mnli", "classification", "accuracy", MNLI, ("test_matched", "test_mismatched", "ax"), 3),
+        ("mnli", "classification", "accuracy", MNLI, ("test_matched", "test_mismatched"), 3),
     ],
 )
 def test_glue_tasks_know_what_they_are_without_any_file(name, kind, metric, dev, test, count):
@@ -44,11 +44,6 @@ def test_glue_tasks_know_what_they_are_without_any_file(name, kind, metric, dev,
     assert (it.kind, it.metric, it.dev_splits, it.test_splits) == (kind, metric, dev, test)
     assert it.num_outputs == count and it.max_seq_length == 128
     assert task(name, labels=it.labels).labels == it.labels
-
-
-def test_mnli_answers_the_diagnostic_set(tmp_path):
-    write(tmp_path / "diagnostic" / "diagnostic.tsv", "index\tsentence1\tsentence2", "3\tA.\tB.")
-    assert task("mnli", data_dir=str(tmp_path)).read("ax") == [TextExample("3", "A.", "B.")]
 
 
 def test_given_files_take_the_place_of_official_ones(tmp_path):
@@ -178,16 +173,3 @@ def test_errors_begin_with_the_worst():
     ]
     matrix, names = it.confusion(examples, answers)
     assert matrix.tolist() == [[1, 2], [0, 0]] and names == ("0", "1")
-
-
-def test_test_splits_become_leaderboard_files_and_others_lines_of_json(tmp_path):
-    examples = [TextExample("7", "A.", "B.")]
-    answers = [ClassAnswer("7", "neutral", 1.0, {"neutral": 1.0})]
-    for split, name in (("ax", "AX.tsv"), ("test_mismatched", "MNLI-mm.tsv")):
-        paths = task("mnli").write(tmp_path, split, examples, answers)
-        assert [path.name for path in paths] == [name]
-        assert (tmp_path / name).read_text() == "index\tprediction\n7\tneutral\n"
-    task("sts-b").write(tmp_path, "test", examples, [ScoreAnswer("7", 5.5)])
-    assert (tmp_path / "STS-B.tsv").read_text() == "index\tprediction\n7\t5.00000\n"
-    [path] = task("mnli").write(tmp_path, "dev_matched", examples, answers)
-    assert path.name == "predictions-dev_matched.jsonl"
