@@ -1,25 +1,10 @@
 """Labels of examples: their numbers, and the examples held out to score a model on."""
 
 import collections
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from albert_keras.tasks.examples import TaggedExample, digest_of_texts
 from data_pipeline.errors import InputError
-
-
-def check_answered(examples: Iterable[Any]) -> None:
-    """Raises InputError unless each example has its label, tags or right option."""
-    without = [
-        one.id
-        for one in examples
-        if (one.tags if isinstance(one, TaggedExample) else one.label) is None
-    ]
-    if without:
-        raise InputError(
-            f"Every example must have an answer. {len(without)} have none, the first is "
-            f"{without[0]!r}."
-        )
 
 
 def check_labels(labels: Sequence[str], what: str):

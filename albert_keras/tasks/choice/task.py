@@ -7,10 +7,8 @@ import numpy as np
 from albert_keras.models.answers import choice_answers
 from albert_keras.tasks.choice.files import LEVELS, read_race
 from albert_keras.tasks.examples import ChoiceExample
-from albert_keras.tasks.labels import check_answered
 from albert_keras.tasks.metrics import METRICS
 from albert_keras.tasks.task import Error, Task
-from data_pipeline.errors import InputError
 
 
 class ChoiceTask(Task):
@@ -42,15 +40,6 @@ class ChoiceTask(Task):
     def columns(self, examples):
         columns = {name: [getattr(example, name) for example in examples] for name in self.inputs}
         return columns | {"options": [list(options) for options in columns["options"]]}
-
-    def truths(self, examples):
-        check_answered(examples)
-        counts = {len(example.options) for example in examples}
-        if len(counts) > 1:
-            raise InputError(
-                f"All questions must have the same number of options. Received: {sorted(counts)}."
-            )
-        return [example.label for example in examples]
 
     def scores(self, examples, answers):
         """Returns accuracy, 0 to 1, of all questions and by level if the examples have one."""

@@ -11,7 +11,6 @@ from albert_keras.tasks.choice.task import ChoiceTask
 from albert_keras.tasks.examples import ChoiceExample
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from tests.albert_keras.tasks.small_tasks import rows_for
 
 OPTIONS = ("at noon", "at night", "in the long and cold spring", "never")
 CONTEXT = "The ferry left at noon.\nIt came back at night."
@@ -77,7 +76,7 @@ def test_files_elsewhere_are_read_with_or_without_answers(tmp_path):
         read(path, labelled=True)
 
 
-def test_any_number_of_options_may_be_typed(tiny_tokenizer):
+def test_any_number_of_options_may_be_typed():
     fields = {"context": CONTEXT, "question": "When?", "options": ["at noon", "never", "now"]}
     example = task().typed_example(7, fields)
     assert example == ChoiceExample("7", CONTEXT, "When?", ("at noon", "never", "now"))
@@ -85,8 +84,6 @@ def test_any_number_of_options_may_be_typed(tiny_tokenizer):
     for one in (*bad, {"context": CONTEXT}, {**fields, "text": "x"}):
         with pytest.raises(InputError, match="must"):
             task().typed_example(0, one)
-    with pytest.raises(InputError, match="1 have none, the first is '7'"):
-        rows_for(task(), [EXAMPLES[0], example], tiny_tokenizer, training=True)
 
 
 @pytest.mark.parametrize(
