@@ -10,7 +10,7 @@ from albert_keras.conversion.task_run import complete, task_of_head, write_task_
 from albert_keras.formats.detection import CONVERSION_RECORD, FORMATS, OURS, Place, detect
 from albert_keras.formats.open_weights import format_module, open_weights
 from albert_keras.formats.opened_model import EMBEDDING
-from albert_keras.formats.vocabulary_writing import files_for
+from albert_keras.formats.vocabulary_writing import files_for, write_files
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder, write_json
 from data_pipeline.limits import with_digest
@@ -109,7 +109,8 @@ def convert(
         if task is not None:
             write_task_run(model, opened.tokenizer, task, folder)
         else:
-            format_module(to).write(model, folder, files)
+            format_module(to).write(model, folder)
+            write_files(folder, files)
         write_json(folder / CONVERSION_RECORD, {"format": to})  # to read it; completed below
         written = open_weights(folder).in_memory()
         _check_equal(written.arrays, model.arrays)

@@ -47,7 +47,7 @@ KINDS = {
 }
 
 #: Formats, named as in `convert --to` -> their modules, with `read(path)` and
-#: `write(model, folder, files)`. Checkpoints with the reference's names, ours and
+#: `write(model, folder)`. Checkpoints with the reference's names, ours and
 #: Google's, are all read by `own`.
 FORMATS = {
     OURS: "albert_keras.formats.own",

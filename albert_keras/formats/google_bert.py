@@ -7,7 +7,6 @@ from albert_keras.formats.detection import BERT_CONFIG, one_prefix
 from albert_keras.formats.model_weights import BERT_DEFAULTS, check_expressible
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.tensor_table import Naming, Row, expand, read_by_table, write_by_table
-from albert_keras.formats.vocabulary_writing import write_files
 from albert_keras.runs.tensors import CheckpointTensors, is_training_state, write_tensors
 from albert_keras.shape import encoder_shapes, head_shapes
 from data_pipeline.errors import InputError
@@ -49,13 +48,12 @@ def read(path):
     return OpenedModel.of(config, tensors, path)
 
 
-def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
+def write(model: OpenedModel, folder: Path):
     """Writes a release of google-research/bert; see `formats`."""
     config, arrays = model.albert_config, model.arrays
     values = _config_values(config)
     write_tensors(folder / CHECKPOINT, write_by_table(_rows(arrays, config), arrays))
     write_json(folder / BERT_CONFIG, values)
-    write_files(folder, files)
 
 
 def _rows(names, config):

@@ -6,7 +6,6 @@ from albert_keras.config import LATER_FIELDS, AlbertConfig
 from albert_keras.formats.detection import ALBERT_CONFIG
 from albert_keras.formats.model_weights import albert_sharing, check_expressible
 from albert_keras.formats.opened_model import OpenedModel
-from albert_keras.formats.vocabulary_writing import write_files
 from albert_keras.runs.tensors import write_tensors
 from data_pipeline.files import write_json
 
@@ -16,12 +15,11 @@ CHECKPOINT = "model.ckpt-best"
 ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 
 
-def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
+def write(model: OpenedModel, folder: Path):
     """Writes a release of google-research/albert; see `formats`."""
     values = reference_config(model.albert_config)
     write_tensors(folder / CHECKPOINT, model.arrays)
     write_json(folder / ALBERT_CONFIG, values)
-    write_files(folder, files)
 
 
 def reference_config(config: AlbertConfig) -> dict:

@@ -26,7 +26,6 @@ from albert_keras.formats.model_weights import blank, without_blank
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.formats.sentence_transformers import check_name, embedding_of, encoder_folder
 from albert_keras.formats.tensor_table import Row, expand, read_by_table, write_by_table
-from albert_keras.formats.vocabulary_writing import write_files
 from albert_keras.shape import POOLER, PROJECTION, TYPES, encoder_shapes, head_shapes
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
@@ -83,8 +82,8 @@ def read(path):
     return OpenedModel.of(config, tensors, source, labels=labels, **embedding)
 
 
-def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
-    """Writes a folder that transformers loads: configuration, weights in float32, tokenizer files.
+def write(model: OpenedModel, folder: Path):
+    """Writes a folder that transformers loads: configuration, weights in float32.
 
     Where E = H and our model does not project, a projection that changes nothing is written,
     because transformers' ALBERT always has one. A pooler of zeros is omitted where their class has
@@ -115,7 +114,6 @@ def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
         theirs = {name.removeprefix(family.prefix): array for name, array in theirs.items()}
     write_safetensors(folder / WEIGHTS, theirs)
     write_json(folder / CONFIG, values, sort_keys=True, ensure_ascii=False)
-    write_files(folder, files)
 
 
 def _read_weights(folder: Path) -> dict[str, np.ndarray]:

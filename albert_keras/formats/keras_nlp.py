@@ -7,6 +7,7 @@ Keras 3, by `AlbertBackbone.from_preset(folder)`.
 Source: `AlbertBackbone`, `TransformerEncoder` and `utils/preset_utils.py` of KerasNLP 0.12.1.
 """
 
+import json
 import logging
 import re
 from pathlib import Path
@@ -25,12 +26,11 @@ from albert_keras.shape import POOLER, PROJECTION, encoder_shapes
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_json
 from data_pipeline.limits import reading_json
+from data_pipeline.tokenizers.byte_bpe import PIECES_FILE
 
 logger = logging.getLogger(__name__)
 
 WEIGHTS = "model.weights.h5"
-TOKENIZER = "tokenizer.json"
-_MODEL = "spiece.model"  #: The name of the vocabulary among the files to write.
 _VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
 #: The backbone's argument -> our field. `dropout` sets both of ours.
 _ARGUMENTS = {
@@ -89,7 +89,7 @@ def read(path):
     return OpenedModel.of(config, tensors, path)
 
 
-def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
+def write(model: OpenedModel, folder: Path):
     """Writes a preset of the backbone; see `formats`. Heads are dropped with a warning."""
     config, tensors = model.albert_config, model.arrays
     arguments = _arguments_of(config)
@@ -110,7 +110,6 @@ def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
     write_json(folder / CONFIG, _serialized("AlbertBackbone", "albert_backbone", arguments))
     count = sum(array.size for array in arrays.values())
     write_json(folder / "metadata.json", _VERSIONS | {"parameter_count": count})
-    _write_tokenizer(files, folder)
 
 
 def _rows(config):
@@ -167,6 +166,14 @@ def _arguments_of(config):
     return arguments | {"dropout": config.hidden_dropout_prob}
 
 
+def tokenizer_files(model: bytes) -> dict[str, bytes]:
+    """Returns the files of a SentencePiece model in a preset."""
+    settings = {"name": "albert_tokenizer", "trainable": True, "dtype": "int32"}
+    settings |= {"proto": None, "sequence_length": None}
+    described = _serialized("AlbertTokenizer", "albert_tokenizer", settings)
+    return {KERAS_NLP_FILE: model, PIECES_FILE: json.dumps(described, indent=2).encode()}
+
+
 def _serialized(class_name, module, settings):
     return {
         "module": f"keras_nlp.src.models.albert.{module}",
@@ -174,17 +181,6 @@ def _serialized(class_name, module, settings):
         "config": settings,
         "registered_name": f"keras_nlp>{class_name}",
     }
-
-
-def _write_tokenizer(files, folder):
-    if unused := sorted(files.keys() - {_MODEL}):
-        logger.warning("KerasNLP's AlbertTokenizer does not use %s.", ", ".join(unused))
-    if _MODEL in files:
-        settings = {"name": "albert_tokenizer", "trainable": True, "dtype": "int32"}
-        settings |= {"proto": None, "sequence_length": None}
-        (folder / KERAS_NLP_FILE).parent.mkdir(parents=True)
-        (folder / KERAS_NLP_FILE).write_bytes(files[_MODEL])
-        write_json(folder / TOKENIZER, _serialized("AlbertTokenizer", "albert_tokenizer", settings))
 
 
 def _read_arrays(path):

@@ -84,7 +84,6 @@ def open_weights(
     else:
         found = format_module(place.format).read(place.path)
         found = dataclasses.replace(found, kind=place.kind, place=place.path)
-        found = found if size is None else found.without_padded_rows(size)
     shape = _shape(name, place, found, albert_config, size)
     found = dataclasses.replace(found, path=name, albert_config=shape, _tokenizer=tokenizer)
     if tokenizer is None:

@@ -31,7 +31,6 @@ from data_pipeline.tokenizers.vocabulary_extension import segments_of_added
 
 #: Attributes of a model that say how vectors of texts are computed.
 EMBEDDING = ("pooling", "normalize", "longest_text")
-_MOST_PADDING = 128
 
 
 @dataclass(frozen=True)
@@ -192,18 +191,6 @@ class OpenedModel:
         extend = functools.partial(extend_rows, segments=segments)
         changed = self._changed(dict.fromkeys(PER_PIECE, extend), vocab_size=size)
         return dataclasses.replace(changed, _tokenizer=tokenizer)
-
-    def without_padded_rows(self, size: int) -> "OpenedModel":
-        """Drops the last rows of the table of embeddings if they only pad it for fast hardware.
-
-        A table is padded if it has fewer than 128 rows more than the vocabulary has pieces
-        (`size`), and a multiple of 8; any other model stays as it is.
-        """
-        rows = self.albert_config.vocab_size
-        if not 0 < rows - size < _MOST_PADDING or rows % 8:
-            return self
-        cut = dict.fromkeys(PER_PIECE, operator.itemgetter(slice(size)))
-        return self._changed(cut, vocab_size=size)
 
     @property
     def trained_positions(self) -> int:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from albert_keras.formats.detection import (
     ALBERT_CONFIG,
-    EXPORT_RECORD,
     Place,
     keras_file,
     one_prefix,
@@ -23,14 +22,12 @@ from albert_keras.formats.detection import (
 from albert_keras.formats.keras_file import KerasFile
 from albert_keras.formats.loading import encoder_names
 from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
-from albert_keras.formats.vocabulary_writing import write_files
 from albert_keras.runs.checkpoints import check_undamaged
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import CheckpointTensors, write_tensors
 from data_pipeline.errors import InputError
 from data_pipeline.files import DIGESTS
 from data_pipeline.limits import read_json
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 _PREFIX = "model.ckpt"
 
@@ -61,13 +58,10 @@ def find_weights(place: Place, step: int | str | None = None) -> OpenedModel:
     return _of_checkpoint(one_prefix(place.path))
 
 
-def write(model: OpenedModel, folder: Path, files: dict[str, bytes]):
+def write(model: OpenedModel, folder: Path):
     """Writes a model as a folder that `albert-keras finetune --from` reads; see `formats`."""
     write_tensors(folder / _PREFIX, model.arrays)
     model.albert_config.save(folder / ALBERT_CONFIG)
-    if files:
-        (folder / TOKENIZER_FOLDER).mkdir()
-        write_files(folder / TOKENIZER_FOLDER, files)
 
 
 def _of_checkpoint(prefix, run=None):
@@ -88,38 +82,36 @@ def _of_checkpoint(prefix, run=None):
     if run is None and (above := run_above(folder)):
         run = Run.open(above)
     if run is None:
-        embedding = _object(read_conversion_record(folder).get("embedding"))
+        embedding = read_conversion_record(folder).get("embedding") or {}
         known |= {name: embedding[name] for name in EMBEDDING if name in embedding}
         return OpenedModel(**known)
-    length = run.record["data"].get("max_seq_length")
-    if saved is not None:
-        length = run.trained_length(folder, saved)
-    known |= {"sequence_length": length, "origin_positions": _origin_positions(run.record)}
-    known |= {"task": run.record["config"].get("task"), "albert_config": run.albert_config}
-    known["language"] = run.record["data"].get("language")
-    return OpenedModel(**known, tokenizer_digest=run.record.get("tokenizer_digest"))
+    data = run.record["data"]
+    length = data.get("max_seq_length") if saved is None else run.trained_length(folder, saved)
+    return OpenedModel(
+        **known,
+        albert_config=run.albert_config,
+        task=run.record["config"].get("task"),
+        sequence_length=length,
+        origin_positions=int(data.get("origin_positions") or 0),
+        language=data.get("language"),
+        tokenizer_digest=run.record.get("tokenizer_digest"),
+    )
 
 
 def _of_export(folder):
     path = keras_file(folder)
-    if not path.is_file() and not (folder / EXPORT_RECORD).is_file():
-        raise InputError(
-            f"`{folder}` is a SavedModel of another program: it has no {EXPORT_RECORD}. Of an "
-            f"ALBERT from TF-Hub, give the checkpoint, `{folder}/variables/variables`, and the "
-            "shape as `albert_config`."
-        )
     if not path.is_file():
         raise InputError(
             f"The weights of the export `{folder}` are missing: there is no `{path.name}` beside "
-            "it."
+            "it, as `albert-keras export` writes it."
         )
     return _of_keras_file(path, "export", folder, folder)
 
 
 def _of_keras_file(path, kind, place, version):
     record = read_export_record(version)  # {} if it is not the model of an export
-    run, task = _object(record.get("run")), _object(record.get("task"))
-    file = KerasFile(path)
+    run, task = record.get("run") or {}, record.get("task") or {}
+    data, file = run.get("data") or {}, KerasFile(path)
     return OpenedModel(
         kind=kind,
         albert_config=file.albert_config,
@@ -127,22 +119,10 @@ def _of_keras_file(path, kind, place, version):
         tensors=file,
         record=file.record,
         place=place,
-        task=_object(task.get("config")) or None,
+        task=task.get("config"),
         # An export may serve shorter texts than it was trained on.
-        sequence_length=_object(run.get("data")).get("max_seq_length"),
-        origin_positions=_origin_positions(run),
-        language=_object(run.get("data")).get("language"),
+        sequence_length=data.get("max_seq_length"),
+        origin_positions=int(data.get("origin_positions") or 0),
+        language=data.get("language"),
         tokenizer_digest=run.get("tokenizer_digest"),
     )
-
-
-def _object(value):
-    return value if isinstance(value, dict) else {}
-
-
-def _origin_positions(record):
-    """Returns how many positions the weights that a run started from were trained on; 0 if none."""
-    data = record.get("data")
-    if not isinstance(data, dict):
-        return 0
-    return int(data.get("origin_positions") or 0)

@@ -4,40 +4,50 @@ import json
 from pathlib import Path
 
 from albert_keras.formats.foreign_vocabulary import PREFIX
+from albert_keras.formats.keras_nlp import tokenizer_files
 from albert_keras.formats.tokenizer_json_writing import special_tokens, template, tokenizer_json
 from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.byte_bpe import PIECES_FILE, read_bpe, write_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
+
+_ALL = ("unigram", "wordpiece", "bpe")
+#: Format -> kinds of vocabularies that it stores.
+_KINDS = {
+    "albert-keras": _ALL,
+    "google": _ALL[:2],
+    "google-bert": _ALL[:2],
+    "hugging-face": _ALL,
+    "keras-nlp": _ALL[:1],
+}
 
 
 def files_for(
     tokenizer: Tokenizer, format_name: str, max_length: int, has_segments: bool = True
 ) -> dict[str, bytes]:
-    """Returns the files of a tokenizer in a format.
+    """Returns the files of a tokenizer in a format, by name.
 
     `max_length` is the longest sequence of the model, in tokens; `has_segments` is whether it
-    distinguishes the two texts of a pair by segment ids.
+    distinguishes the two texts of a pair by segment ids. InputError if the format cannot store it.
     """
-    kind, own = tokenizer.config.kind, tokenizer.files()
-    if format_name == "albert-keras":
-        return own
-    files, is_googles = {}, format_name in ("google", "google-bert")
-    if kind == "unigram":
-        files["30k-clean.model" if is_googles else "spiece.model"] = tokenizer.model_bytes
-    elif kind == "wordpiece":
-        name = "vocab_chinese.txt" if format_name == "google" else "vocab.txt"
-        files[name] = tokenizer.model_bytes
-    elif format_name != "hugging-face":
+    kind, own, model = tokenizer.config.kind, tokenizer.files(), tokenizer.model_bytes
+    if kind not in _KINDS[format_name]:
         raise InputError(
-            f"The vocabulary of the format `{format_name}` must be SentencePiece or WordPiece. "
-            "Received: byte-level BPE."
+            f"The vocabulary of the format `{format_name}` must be one of "
+            f"{', '.join(_KINDS[format_name])}. Received: {kind}."
         )
-    if kind == "unigram" and is_googles:
-        files["30k-clean.vocab"] = own["tokenizer.vocab"]
+    if format_name == "albert-keras":
+        return {f"{TOKENIZER_FOLDER}/{name}": content for name, content in own.items()}
+    if format_name == "keras-nlp":
+        return tokenizer_files(model)
     if format_name == "hugging-face":
-        files |= _files_of_transformers(tokenizer, max_length, has_segments and kind != "bpe")
-    return files
+        names = {"unigram": "spiece.model", "wordpiece": "vocab.txt"}
+        files = {names[kind]: model} if kind in names else {}
+        return files | _files_of_transformers(tokenizer, max_length, has_segments and kind != "bpe")
+    if kind == "unigram":
+        return {"30k-clean.model": model, "30k-clean.vocab": own["tokenizer.vocab"]}
+    return {"vocab_chinese.txt" if format_name == "google" else "vocab.txt": model}
 
 
 def _files_of_transformers(tokenizer, max_length, has_segments):
@@ -76,6 +86,7 @@ def _text(values):
 
 
 def write_files(folder: str | Path, files: dict[str, bytes]):
-    """Writes files into a folder."""
+    """Writes files into a folder; their names may contain folders."""
     for name, content in files.items():
+        Path(folder, name).parent.mkdir(parents=True, exist_ok=True)
         Path(folder, name).write_bytes(content)

@@ -51,8 +51,9 @@ def models(shared_data, tmp_path, word_pieces):
     folder.mkdir(parents=True)
     sizes = {"vocab_size": len(word_pieces.splitlines()), "embedding_size": 8, "sharing": "none"}
     settings = b'{"tokenizer_class": "BertTokenizer", "do_lower_case": true}'
-    files = {"vocab.txt": word_pieces, "tokenizer_config.json": settings}
-    hugging_face.write(pretraining_weights(**sizes), folder, files)
+    hugging_face.write(pretraining_weights(**sizes), folder)
+    (folder / "vocab.txt").write_bytes(word_pieces)
+    (folder / "tokenizer_config.json").write_bytes(settings)
     (folder / "modeling.py").write_text("raise SystemExit('code of strangers runs')")
     (folder / "pytorch_model.bin").write_bytes(b"a pickle")
     return tmp_path / "hub"

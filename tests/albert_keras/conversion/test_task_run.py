@@ -8,7 +8,7 @@ import pytest
 from albert_keras.conversion.convert import convert
 from albert_keras.formats import hugging_face
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.formats.vocabulary_writing import files_for
+from albert_keras.formats.vocabulary_writing import files_for, write_files
 from albert_keras.serving.export.source import open_source
 from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
 from albert_keras.tasks.predict import answering
@@ -63,7 +63,8 @@ def hugging_face_folder(tiny_tokenizer, tmp_path_factory):
         weights = random_weights.with_shape(weights, foreign_keys=keys)
         folder = tmp_path_factory.mktemp("hugging-face") / "model"
         folder.mkdir()
-        hugging_face.write(weights, folder, files)
+        hugging_face.write(weights, folder)
+        write_files(folder, files)
         return folder, weights
 
     return write

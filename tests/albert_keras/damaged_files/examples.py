@@ -253,7 +253,7 @@ def _each(paths, read):
 def _converted(format_name, folder):
     from albert_keras.formats.open_weights import format_module, open_weights
     from albert_keras.formats.vocabulary import load_tokenizer
-    from albert_keras.formats.vocabulary_writing import files_for
+    from albert_keras.formats.vocabulary_writing import files_for, write_files
     from tests.albert_keras.formats.random_weights import pretraining_weights
 
     tokenizer = load_tokenizer(unpack(folder / "from", "tokenizer"))
@@ -261,5 +261,6 @@ def _converted(format_name, folder):
     files = files_for(tokenizer, format_name, 9)
     path = folder / "model"
     path.mkdir()
-    format_module(format_name).write(weights, path, files)
+    format_module(format_name).write(weights, path)
+    write_files(path, files)
     return Example(_files(path), lambda: open_weights(path).in_memory())

@@ -19,7 +19,7 @@ def backbone_of(encoder):
     """Returns an AlbertBackbone with the weights and the dtype policy of an AlbertEncoder."""
     weights = OpenedModel.of(encoder.config, weights_by_name(encoder), "an encoder")
     with tempfile.TemporaryDirectory() as folder:
-        keras_nlp.write(weights, Path(folder), {})
+        keras_nlp.write(weights, Path(folder))
         arguments = read_json(f"{folder}/config.json")["config"]
         backbone = library().models.AlbertBackbone(**arguments, dtype=encoder.dtype_policy.name)
         backbone.load_weights(f"{folder}/model.weights.h5")

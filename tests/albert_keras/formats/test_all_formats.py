@@ -119,7 +119,7 @@ MODELS = [
 
 @pytest.mark.parametrize("name, weights, values, tensor", [(*row, None)[:4] for row in MODELS])
 def test_a_model_comes_back_to_the_bit(name, weights, values, tensor, tmp_path):
-    format_module(name).write(weights, tmp_path, {})
+    format_module(name).write(weights, tmp_path)
     assert detect(tmp_path).format == name
     written = json.loads((tmp_path / CONFIGS.get(name, "config.json")).read_text())
     assert {key: written.get(key) for key in values} == values
@@ -164,5 +164,5 @@ REFUSED = [
 )
 def test_what_a_format_cannot_hold_is_named_and_nothing_is_written(name, make, message, tmp_path):
     with pytest.raises(InputError, match=message):
-        format_module(name).write(make(), tmp_path, {})
+        format_module(name).write(make(), tmp_path)
     assert not list(tmp_path.iterdir())

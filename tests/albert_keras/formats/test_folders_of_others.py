@@ -50,7 +50,7 @@ def folder(pieces, tmp_path):
     folder = tmp_path / "theirs"
     folder.mkdir()
     weights = pretraining_weights(vocab_size=len(pieces), **SIZES)
-    hugging_face.write(without(weights, "cls/"), folder, {})
+    hugging_face.write(without(weights, "cls/"), folder)
     write_tokenizer(folder, pieces)
     return folder
 
@@ -88,18 +88,6 @@ def write_modules(folder, kinds=MODULES, **pooling):
 def change_settings(folder, **changes):
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def resize(folder, rows):
-    """Writes a table of embeddings with another number of rows."""
-    tensors = read_safetensors(folder / "model.safetensors")
-    name = "embeddings.word_embeddings.weight"
-    table = tensors[name]
-    tensors[name] = np.resize(table, (rows, table.shape[1]))
-    write_safetensors(folder / "model.safetensors", tensors)
-    values = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps(values | {"vocab_size": rows}))
-    return table
 
 
 def test_a_tokenizer_json_without_vocab_txt_is_read(folder, pieces):
@@ -172,18 +160,6 @@ def test_added_tokens_are_refused(folder, pieces, tiny_tokenizer):
     settings = b'{"tokenizer_class": "XLNetTokenizer"}'
     with pytest.raises(InputError, match="splits text as a unigram .* Received: XLNetTokenizer"):
         tokenizer_of(files | {"tokenizer_config.json": settings}, "x")
-
-
-def test_rows_that_pad_the_table_are_dropped(folder, pieces):
-    rows = (len(pieces) // 64 + 1) * 64
-    table = resize(folder, rows)
-    found = open_weights(folder)
-    assert found.albert_config.vocab_size == len(pieces)
-    stored = found.tensors.read("bert/embeddings/word_embeddings")
-    np.testing.assert_array_equal(stored, table)
-    resize(folder, rows + 128)
-    with pytest.raises(InputError, match="must have .* pieces"):
-        open_weights(folder)
 
 
 def test_heads_that_we_do_not_have_are_dropped_and_named(folder, tmp_path, caplog):

@@ -90,7 +90,7 @@ def test_every_number_of_a_bert_arrives_and_is_written_back(tmp_path):
     assert_same_weights(weights, ours)
     folder = tmp_path / "back"
     folder.mkdir()
-    google_bert.write(weights, folder, {})
+    google_bert.write(weights, folder)
     assert {path.name for path in folder.iterdir()} == {
         "bert_config.json",
         "bert_model.ckpt.data-00000-of-00001",

@@ -28,7 +28,7 @@ def source(albert, tmp_path):
     """Returns a folder of transformers with an ALBERT; tests change it."""
     folder = tmp_path / "source"
     folder.mkdir()
-    hugging_face.write(albert, folder, {})
+    hugging_face.write(albert, folder)
     return folder
 
 
@@ -91,7 +91,7 @@ def test_a_pooler_no_head_wants_is_zeros_and_is_left_out_again(source, tmp_path,
     assert not weights.arrays["bert/pooler/dense/kernel"].any()
     target = tmp_path / "target"
     target.mkdir()
-    hugging_face.write(weights, target, {})
+    hugging_face.write(weights, target)
     assert tensors_of(target).keys() == kept.keys()
     change(source, {n: a for n, a in tensors.items() if not n.startswith("albert.pooler")})
     with pytest.raises(InputError, match="albert.pooler.weight: missing"):

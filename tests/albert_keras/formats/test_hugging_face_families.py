@@ -76,7 +76,7 @@ def test_outputs_are_the_numbers_of_transformers_and_the_folder_comes_back(tmp_p
     assert weights.albert_config.foreign_keys.keys() <= values.keys()
     back = tmp_path / "back"
     back.mkdir()
-    hugging_face.write(weights, back, {})
+    hugging_face.write(weights, back)
     before, after = (read_safetensors(folder / "model.safetensors") for folder in (tmp_path, back))
     assert after.keys() == before.keys()
     for tensor, array in before.items():

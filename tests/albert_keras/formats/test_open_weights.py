@@ -215,7 +215,7 @@ def hugging_face(tmp_path_factory):
     """Returns a folder of Hugging Face without a vocabulary."""
     folder = tmp_path_factory.mktemp("foreign") / "theirs"
     folder.mkdir()
-    format_module("hugging-face").write(pretraining_weights(vocab_size=307), folder, {})
+    format_module("hugging-face").write(pretraining_weights(vocab_size=307), folder)
     return folder
 
 

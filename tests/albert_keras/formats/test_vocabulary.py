@@ -61,10 +61,13 @@ def test_several_none_and_damaged_ones_are_refused(tiny_tokenizer, tmp_path):
 
 def test_each_format_has_its_names(tiny_tokenizer, tokenizer_files):
     model = tiny_tokenizer.model_bytes
-    assert files_for(tiny_tokenizer, "albert-keras", 24) == tokenizer_files
+    files = files_for(tiny_tokenizer, "albert-keras", 24)
+    assert files == {f"tokenizer/{name}": content for name, content in tokenizer_files.items()}
     for name in ("google", "google-bert"):
         assert files_for(tiny_tokenizer, name, 24)["30k-clean.model"] == model
-    assert files_for(tiny_tokenizer, "keras-nlp", 24) == {"spiece.model": model}
+    files = files_for(tiny_tokenizer, "keras-nlp", 24)
+    assert files.keys() == {"tokenizer.json", "assets/tokenizer/vocabulary.spm"}
+    assert files["assets/tokenizer/vocabulary.spm"] == model
     files = files_for(tiny_tokenizer, "hugging-face", 24)
     assert files.keys() == {"spiece.model", "tokenizer.json", "tokenizer_config.json"}
     settings = json.loads(files["tokenizer_config.json"])
@@ -94,11 +97,11 @@ def test_word_pieces_keep_their_case_in_transformers(word_pieces):
 def test_byte_level_bpe_is_refused_by_formats_that_cannot_store_it(tiny_corpus, tmp_path):
     tokenizer = load_tokenizer(train_byte_bpe(tiny_corpus, tmp_path / "bpe", 300).path)
     assert set(files_for(tokenizer, "albert-keras", 64)) == {
-        "tokenizer.json",
-        "tokenizer_config.json",
+        "tokenizer/tokenizer.json",
+        "tokenizer/tokenizer_config.json",
     }
     for name in ("google", "google-bert", "keras-nlp"):
-        with pytest.raises(InputError, match="must be SentencePiece or WordPiece. Received: byte"):
+        with pytest.raises(InputError, match="must be one of unigram.* Received: bpe"):
             files_for(tokenizer, name, 64)
 
 
