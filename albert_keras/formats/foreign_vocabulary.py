@@ -67,7 +67,8 @@ def tokenizer_of(files: dict[str, bytes], source: object, is_theirs: bool = Fals
     else:
         raise InputError(
             f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), vocab.txt "
-            f"or tokenizer.json. It contains: {', '.join(sorted(files))}."
+            f"or tokenizer.json. It contains: {', '.join(sorted(files))}. Of vocab.json and "
+            "merges.txt, `save_pretrained` of a fast tokenizer in transformers makes one."
         )
     check_side(settings, _object(files, PIECES_FILE, source), source)
     _check_added(tokenizer, files, settings, source)

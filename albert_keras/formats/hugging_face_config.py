@@ -151,7 +151,8 @@ def _positions(pad_id, rows):
 def read_labels(values: dict, num_classes: int) -> tuple[str, ...]:
     """Returns the names of the classes; empty where they are only numbered, as for a choice.
 
-    InputError if they are not numbered from 0 to the number of classes.
+    InputError if they are not numbered from 0 to the number of classes, or if `label2id` has some
+    of the names with other numbers.
     """
     names = values.get("id2label") or {}
     numbers = [str(number) for number in range(len(names))]
@@ -162,6 +163,11 @@ def read_labels(values: dict, num_classes: int) -> tuple[str, ...]:
         if not isinstance(label, str | int) or not _NAME.fullmatch(str(label)):
             raise InputError(f"`id2label` must have names of classes. Received: {label!r}.")
     labels = tuple(map(str, labels))
+    ids, inverse = values.get("label2id"), {label: at for at, label in enumerate(labels)}
+    if isinstance(ids, dict) and ids.keys() & inverse.keys() and ids != inverse:
+        raise InputError(
+            f"`label2id` must be the inverse of `id2label`, {inverse!r}. Received: {ids!r}."
+        )
     if labels == _numbered(len(labels)) or (num_classes == 1 and len(labels) != 1):
         return ()
     if len(labels) != num_classes:

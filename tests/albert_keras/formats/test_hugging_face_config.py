@@ -138,3 +138,13 @@ def test_labels_are_names_and_not_numbers():
     for wrong in ({"1": "yes"}, ["no", "yes"], {"0": "yes"}, *odd):
         with pytest.raises(InputError, match="`id2label`"):
             read_labels({"id2label": wrong}, 2)
+
+
+@pytest.mark.parametrize("ids", [{"a": 1, "b": 0, "c": 2}, {"a": 1, "b": 2, "c": 0}, {"a": 0}])
+def test_two_statements_about_labels_must_agree(ids):
+    names = {"id2label": {"0": "a", "1": "b", "2": "c"}}
+    with pytest.raises(InputError, match="`label2id` must be the inverse of `id2label`"):
+        read_labels(names | {"label2id": ids}, 3)
+    kept = {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}  # of before the labels were named
+    for agreed in ({"a": 0, "b": 1, "c": 2}, kept):
+        assert read_labels(names | {"label2id": agreed}, 3) == ("a", "b", "c")
