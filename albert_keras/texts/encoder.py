@@ -10,7 +10,6 @@ import tensorflow as tf
 
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.models.answers import check_finite
-from albert_keras.models.pooling import POOLINGS, Pooling
 from albert_keras.models.preprocessor import AlbertPreprocessor
 from albert_keras.models.row_predictor import RowPredictor
 from albert_keras.models.similarity import AlbertForSimilarity
@@ -25,14 +24,6 @@ _USUAL_LENGTH = 512
 _NUM_SPECIAL = 2
 
 
-class EmbeddingSettings(NamedTuple):
-    """How vectors are computed from the outputs of an encoder."""
-
-    pooling: str = "mean"  # see `Pooling`
-    normalize: bool = False  # whether vectors are divided by their lengths
-    max_seq_length: int | None = None  # tokens after which a text is truncated, S
-
-
 class Vectors(NamedTuple):
     """Vectors of N texts."""
 
@@ -43,20 +34,18 @@ class Vectors(NamedTuple):
 class TextEncoder:
     """Computes vectors of texts with the encoder of a trained model, in float32.
 
+    They have the length 1, and are what a model for similarity was trained to compare; of another
+    model they are the mean over all tokens.
+
     Args:
         model: Run, fine-tuning (which means its best seed), export or version of it (whose `.keras`
             file must be beside it), name of a shipped model, checkpoint or `.keras` file.
-        pooling: See `Pooling`. None takes the pooling that a model for similarity was trained with,
-            and "mean" for any other model.
-        normalize: Whether vectors have the length 1.
         sequence_length: Longer texts are truncated. None takes the length of the training, or what
             the model can read, at most 512, if that is not known.
         batch_size: Texts per call of the model.
-        step: Checkpoint of a run, or "best". None takes the newest one, or the best one of a
-            fine-tuned run.
 
     Attributes:
-        settings: EmbeddingSettings, with a value for each default.
+        sequence_length: int. S.
         size: int. H.
         tokenizer: Tokenizer.
         digest: str. SHA-256 of the weights of the encoder.
@@ -68,13 +57,10 @@ class TextEncoder:
     def __init__(
         self,
         model: str | Path,
-        pooling: str | None = None,
-        normalize: bool = False,
         sequence_length: int | None = None,
         batch_size: int = 64,
-        step: int | str | None = None,
     ):
-        weights = open_weights(model, step)
+        weights = open_weights(model)
         config, task = weights.albert_config, weights.task or {}
         trained = task.get("pooling") if task.get("name") == "similarity" else weights.pooling
         if trained is None:
@@ -84,28 +70,14 @@ class TextEncoder:
                 "fine-tuning on the task `similarity`.",
                 weights.path,
             )
-        pooling = pooling or trained or "mean"
-        if pooling not in POOLINGS:
-            raise InputError(
-                f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling}."
-            )
-        self.settings = EmbeddingSettings(
-            pooling,
-            normalize or weights.normalize,
-            _checked_length(
-                sequence_length, weights.longest_text or weights.sequence_length, config
-            ),
+        self.sequence_length = _checked_length(
+            sequence_length, weights.longest_text or weights.sequence_length, config
         )
-        self.origin, self.step, self.digest = weights.path, weights.step, weights.digest
+        self.origin, self.digest = weights.path, weights.digest
         self.size, self.tokenizer = config.hidden_size, weights.tokenizer
-        loaded = AlbertForSimilarity(config, dtype="float32", pooling=pooling)
-        if weights.load(loaded).new:
-            raise InputError(
-                f"The pooling `pooler` must not be used with `{model}`, which was trained without "
-                "a pooler. Use mean or cls."
-            )
-        self._preprocessor = AlbertPreprocessor(self.tokenizer, self.settings.max_seq_length)
-        self._encoder, self._pooling = loaded.encoder, Pooling(pooling)
+        self._model = AlbertForSimilarity(config, dtype="float32", pooling=trained or "mean")
+        weights.load(self._model)
+        self._preprocessor = AlbertPreprocessor(self.tokenizer, self.sequence_length)
         self._predictor = RowPredictor(
             tf.distribute.get_strategy(), self._outputs, batch_size, noun="texts", config=config
         )
@@ -114,11 +86,11 @@ class TextEncoder:
         """Returns what determines the vectors, plain JSON."""
         return {
             "model": self.origin,
-            "step": self.step,
             "encoder_digest": self.digest,
             "tokenizer_digest": self.tokenizer.digest,
             "size": self.size,
-            **self.settings._asdict(),
+            "pooling": self._model.head.pooling,
+            "max_seq_length": self.sequence_length,
         }
 
     def encode(self, texts: Sequence[str]) -> Vectors:
@@ -126,22 +98,13 @@ class TextEncoder:
 
         Raises InputError if a vector is not finite.
         """
-        if not len(texts):
-            return Vectors(np.zeros([0, self.size], np.float32), 0)
         rows = TextRows(self._preprocessor, {"text": list(texts)})
         found = self._predictor.predict(rows)
         check_finite(found)
         return Vectors(found["vectors"], int(np.count_nonzero(rows.dropped_tokens)))
 
     def _outputs(self, inputs, training):
-        positions = None
-        if self._pooling.reads_cls_only:
-            positions = tf.zeros_like(inputs["input_ids"][:, :1])
-        outputs = self._encoder(inputs, training=training, positions=positions)
-        vectors = self._pooling(outputs, inputs["input_mask"])
-        if self.settings.normalize:
-            vectors = tf.math.l2_normalize(vectors, -1)
-        return {"vectors": vectors}
+        return {"vectors": self._model.vectors(inputs, training)}
 
 
 def _checked_length(length, trained, config):

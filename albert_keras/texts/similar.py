@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.formats.detection import detect
 from albert_keras.texts.encoder import TextEncoder
 from albert_keras.texts.reading import given_texts
 from albert_keras.texts.vectors import read_vectors
@@ -20,7 +19,7 @@ _BLOCK = 64
 class Neighbour(NamedTuple):
     """A text that was found."""
 
-    id: str  # as in the corpus
+    row: int  # of the corpus, from 0
     score: float  # the cosine with the query, from -1 to 1
     text: str
 
@@ -35,9 +34,7 @@ class SimilarTexts(NamedTuple):
 def similar(
     corpus: str | Path,
     queries: Sequence[str] | None,
-    model: str | Path | None = None,
     top_k: int = 5,
-    batch_size: int = 64,
 ) -> list[SimilarTexts]:
     """Finds the texts of a corpus that are most similar to each query, or to each other.
 
@@ -45,19 +42,16 @@ def similar(
 
     Args:
         corpus: File of vectors that `embed` wrote.
-        queries: Texts. They are embedded with the settings of the corpus. None compares the texts
-            of the corpus with each other.
-        model: A trained model, see `TextEncoder`. None takes the one that embedded the corpus.
+        queries: Texts. They are embedded by the model that embedded the corpus, where its
+            description says that it is. None compares the texts of the corpus with each other.
         top_k: Texts to find for each query; without queries, pairs to find in the corpus.
-        batch_size: Texts per call of the model.
 
     Returns:
         list of SimilarTexts, in the order of the queries. Without queries, the most similar pairs,
         the best one first: the earlier text of a pair is the query, the other one its neighbour.
 
     Raises:
-        InputError: If corpus or model cannot be used, or if the model is not the one that embedded
-            the corpus.
+        InputError: If the corpus cannot be used, or the model changed after it embedded it.
 
     Example:
         similar("books.npy", ["A boat left the harbour."])[0].neighbours[0].text
@@ -69,8 +63,8 @@ def similar(
         return _pairs(file, top_k)
     if isinstance(queries, str) or not queries:
         raise InputError("`queries` must be a list of at least one text.")
-    texts = [row.text for row in given_texts(queries)]
-    encoder = _encoder_of(file, model, batch_size)
+    texts = given_texts(queries)
+    encoder = _encoder_of(file)
     found = nearest(encoder.encode(texts).vectors, file.vectors, top_k)
     return [
         SimilarTexts(text, _neighbours(file, numbers, scores))
@@ -80,7 +74,7 @@ def similar(
 
 def _neighbours(file, numbers, scores):
     return tuple(
-        Neighbour(file.texts[number].id, score, file.texts[number].text)
+        Neighbour(number, score, file.texts[number])
         for number, score in zip(numbers, scores, strict=True)
     )
 
@@ -101,7 +95,7 @@ def _pairs(file, top_k):
         )
         best = heapq.nsmallest(top_k, [*best, *pairs])
     return [
-        SimilarTexts(file.texts[first].text, _neighbours(file, [second], [-score]))
+        SimilarTexts(file.texts[first], _neighbours(file, [second], [-score]))
         for score, first, second in best
     ]
 
@@ -110,15 +104,14 @@ def nearest(queries: np.ndarray, vectors: np.ndarray, top_k: int) -> tuple[np.nd
     """Finds the vectors with the largest cosine for each query, without an index.
 
     Args:
-        queries: float [Q, H].
-        vectors: float32 [N, H].
+        queries: float32 [Q, H], of length 1.
+        vectors: float32 [N, H], of length 1.
         top_k: K. Vectors to find, fewer if there are not so many.
 
     Returns:
         float32 [Q, K], the cosines, and int64 [Q, K], the numbers of the vectors; the largest
-        cosine first, and of equals the lowest number. The cosine of a vector of zeros is 0.
+        cosine first, and of equals the lowest number.
     """
-    queries, vectors = _unit_length(queries), _unit_length(vectors)
     blocks = []
     for begin in range(0, len(queries), _BLOCK):
         scores = queries[begin : begin + _BLOCK] @ vectors.T
@@ -128,22 +121,13 @@ def nearest(queries: np.ndarray, vectors: np.ndarray, top_k: int) -> tuple[np.nd
     return scores, numbers
 
 
-def _unit_length(vectors):
-    vectors = np.asarray(vectors, np.float32)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-
-
-def _encoder_of(file, model, batch_size):
-    """Returns a TextEncoder with the model and the settings that made the vectors of a file."""
-    # Only runs have several steps.
-    place = detect(file.model if model is None else model)
-    step = file.step if model is None and place.kind == "run" else None
-    encoder = TextEncoder(place, *file.settings, batch_size, step=step)
+def _encoder_of(file):
+    """Returns a TextEncoder with the model that made the vectors of a file."""
+    encoder = TextEncoder(file.model, file.sequence_length)
     if (encoder.digest, encoder.tokenizer.digest) != file.digests:
         raise InputError(
-            f"The queries must be embedded by the model that embedded `{file.path}`, "
-            f"{file.model} (digest {file.digests[0][:8]}). Received: {encoder.origin} "
-            f"(digest {encoder.digest[:8]}). Embed the corpus again, or give that model."
+            f"The queries must be embedded by the model that embedded `{file.path}` (digest "
+            f"{file.digests[0][:8]}). `{file.model}` has other weights now (digest "
+            f"{encoder.digest[:8]}). Embed the corpus again."
         )
     return encoder

@@ -1,5 +1,5 @@
-"""Files of vectors: `x.npy`, float32 [N, H], with `x.npy.ids.jsonl`, the id and the text of each
-row, and `x.npy.json`, which says what made the vectors."""
+"""Files of vectors: `x.npy`, float32 [N, H], with `x.npy.texts.jsonl`, the text of each row, and
+`x.npy.json`, which says what made the vectors."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_keras.texts.encoder import EmbeddingSettings, Vectors
-from albert_keras.texts.reading import Text
 from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file, whole_text
@@ -18,9 +16,9 @@ from data_pipeline.limits import check_regular_file, reading_json
 _REPAIR = "`albert-keras embed` writes vectors and their description: embed the texts again."
 
 
-def ids_file(path: Path) -> Path:
-    """Returns the file of ids and texts beside `x.npy`."""
-    return path.with_name(f"{path.name}.ids.jsonl")
+def texts_file(path: Path) -> Path:
+    """Returns the file of texts beside `x.npy`."""
+    return path.with_name(f"{path.name}.texts.jsonl")
 
 
 def description_file(path: Path) -> Path:
@@ -28,40 +26,37 @@ def description_file(path: Path) -> Path:
     return path.with_name(f"{path.name}.json")
 
 
-def check_vector_file(path: Path, overwrite: bool = False) -> None:
+def check_vector_file(path: Path) -> None:
     """Checks, before any work, that vectors can be written at `path`; else InputError."""
     if path.suffix.lower() != ".npy":
         raise InputError(f"The file of vectors must end in .npy. Received: `{path}`.")
     if not path.absolute().parent.is_dir():
         raise InputError(f"The folder `{path.absolute().parent}` of `{path}` does not exist.")
-    files = (path, ids_file(path), description_file(path))
-    existing = [each for each in files if each.exists()]
-    if path.is_dir() or existing and not overwrite:
-        raise InputError(
-            f"`{existing[0]}` exists already, and nothing is overwritten. Choose another file, or "
-            "use `overwrite=True` to replace it."
-        )
+    for each in (path, texts_file(path), description_file(path)):
+        if each.exists():
+            raise InputError(
+                f"`{each}` exists already, and nothing is overwritten. Choose another file."
+            )
 
 
 def write_vectors(
-    path: Path, texts: Sequence[Text], found: Vectors, description: Mapping[str, Any]
+    path: Path, texts: Sequence[str], vectors: np.ndarray, description: Mapping[str, Any]
 ) -> None:
     """Writes the vectors of texts to files that appear at the end, all or none.
 
     Args:
         description: What made them, see `TextEncoder.describe`.
     """
-    counts = {"num_texts": len(texts), "num_truncated": found.num_truncated}
     with (
         # The last one that is entered gets its name first, and `path` itself last.
-        whole_file(path) as vectors,
-        whole_text(ids_file(path)) as ids,
+        whole_file(path) as array,
+        whole_text(texts_file(path)) as lines,
         whole_text(description_file(path)) as about,
     ):
-        with open(vectors, "wb") as file:
-            np.save(file, found.vectors)
-        ids.writelines(json.dumps(text._asdict()) + "\n" for text in texts)
-        about.write(json.dumps({**description, **counts}, indent=2, ensure_ascii=False) + "\n")
+        with open(array, "wb") as file:
+            np.save(file, vectors)
+        lines.writelines(json.dumps(text) + "\n" for text in texts)
+        about.write(json.dumps(dict(description), indent=2, ensure_ascii=False) + "\n")
 
 
 class VectorFile(NamedTuple):
@@ -69,10 +64,9 @@ class VectorFile(NamedTuple):
 
     path: Path
     model: str  # that made them, see `TextEncoder.describe`
-    step: Any  # its checkpoint
     digests: tuple[str, str]  # of its encoder and of its tokenizer
-    settings: EmbeddingSettings
-    texts: list[Text]
+    sequence_length: int
+    texts: list[str]
     vectors: np.ndarray  # float32 [N, H], mapped from the disk
 
 
@@ -86,22 +80,22 @@ def read_vectors(path: str | Path) -> VectorFile:
             f"`{about_file.name}`, which does not exist. {_REPAIR}"
         )
     with reading_json(about_file, _REPAIR) as about:
-        size, model, step = int(about["size"]), str(about["model"]), about.get("step")
+        size, model = int(about["size"]), str(about["model"])
         digests = str(about["encoder_digest"]), str(about["tokenizer_digest"])
-        settings = EmbeddingSettings(*(about[name] for name in EmbeddingSettings._fields))
+        length = int(about["max_seq_length"])
     try:
         vectors = map_array(path)
-        check_regular_file(ids_file(path))
-        with open(ids_file(path), encoding="utf-8") as file:
-            records = map(json.loads, file)
-            texts = [Text(str(record["id"]), str(record["text"])) for record in records]
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        check_regular_file(texts_file(path))
+        with open(texts_file(path), encoding="utf-8") as file:
+            texts = [str(json.loads(line)) for line in file]
+    except (OSError, ValueError) as error:
         raise InputError(
-            f"`{path}` or `{ids_file(path).name}` cannot be read, or is damaged: {error}. {_REPAIR}"
+            f"`{path}` or `{texts_file(path).name}` cannot be read, or is damaged: {error}. "
+            f"{_REPAIR}"
         ) from error
     if vectors.dtype != np.float32 or vectors.shape != (len(texts), size):
         raise InputError(
             f"`{path}` must contain float32 [{len(texts)}, {size}], as the files beside it say. "
             f"Received: {vectors.dtype} {list(vectors.shape)}. {_REPAIR}"
         )
-    return VectorFile(path, model, step, digests, settings, texts, vectors)
+    return VectorFile(path, model, digests, length, texts, vectors)

@@ -221,15 +221,12 @@ def tagged_and_choices(folder):
 
 
 def vectors(folder):
-    from albert_keras.texts.encoder import EmbeddingSettings, Vectors
-    from albert_keras.texts.reading import Text
     from albert_keras.texts.vectors import read_vectors, write_vectors
 
     path = folder / "vectors.npy"
-    texts = [Text(str(number), line) for number, line in enumerate(_LINES[:20])]
-    made_by = {"model": "m", "encoder_digest": "a", "tokenizer_digest": "b", "size": 4}
-    description = made_by | EmbeddingSettings()._asdict()
-    write_vectors(path, texts, Vectors(np.ones([20, 4], np.float32), 0), description)
+    description = {"model": "m", "encoder_digest": "a", "tokenizer_digest": "b", "size": 4}
+    description |= {"max_seq_length": 8}
+    write_vectors(path, _LINES[:20], np.ones([20, 4], np.float32), description)
     return Example(_files(folder), lambda: read_vectors(path))
 
 

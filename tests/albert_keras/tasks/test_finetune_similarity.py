@@ -61,9 +61,7 @@ def test_the_baselines_are_words_and_the_mean_vector_of_the_initial_weights(
     assert all(any(name in line for line in lines(result)) for name in result.baselines)
     with open(config.task.dev) as file:
         first, second, _ = zip(*(line.split("\t") for line in file.readlines()[1:]), strict=True)
-    first, second = (
-        embed(tiny_run, list(texts), normalize=True).vectors for texts in (first, second)
-    )
+    first, second = (embed(tiny_run, list(texts)).vectors for texts in (first, second))
     task = task_of(open_run(result.path))
     examples = task.read("dev")
     answers = task.read_out(examples, (first * second).sum(axis=1, keepdims=True))

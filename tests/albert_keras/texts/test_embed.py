@@ -1,16 +1,13 @@
 """Texts → vectors, in memory and in files."""
 
-import json
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_keras import embed
 from albert_keras.formats.open_weights import open_weights
-from albert_keras.runs.run import Run
 from albert_keras.texts.encoder import TextEncoder
-from albert_keras.texts.reading import Text, read_texts
+from albert_keras.texts.reading import read_texts
 from albert_keras.texts.vectors import read_vectors
 from data_pipeline.errors import InputError
 
@@ -34,65 +31,46 @@ def test_lf_and_crlf_end_a_text(tmp_path):
     for name, end in {"lf": "\n", "crlf": "\r\n"}.items():
         path = tmp_path / f"{name}.txt"
         path.write_bytes(end.join(["one", "", "two", ""]).encode())
-        assert read_texts(path) == [Text("0", "one"), Text("2", "two")]
+        assert read_texts(path) == ["one", "two"]
 
 
 def test_a_vector_is_the_mean_over_the_tokens_of_its_text_alone(tiny_run, outputs, caplog):
     result = embed(tiny_run, TEXTS)
     expected = np.array([one["sequence_output"].mean(axis=0) for one in outputs])
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     np.testing.assert_allclose(result.vectors, expected, atol=1e-5)
     assert result.vectors.dtype == np.float32
-    assert (result.num_texts, result.size, result.ids) == (3, 32, ("0", "1", "2"))
-    assert result.settings.max_seq_length == 32  # of the training, not the 64 positions
-    assert result.num_truncated == 1
+    assert (result.num_texts, result.size, result.num_truncated) == (3, 32, 1)
+    # The length of the training, not the 64 positions.
     assert "1 of 3 texts have more than 32 tokens and were truncated" in caplog.text
     assert caplog.text.count("was not trained for similarity") == 1
-    unit = embed(tiny_run, TEXTS, normalize=True).vectors
-    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    np.testing.assert_allclose(unit, expected, atol=1e-5)
-
-
-@pytest.mark.parametrize(
-    "settings, vector_of",
-    [
-        ({"pooling": "cls"}, lambda one: one["sequence_output"][0]),
-        ({"pooling": "pooler"}, lambda one: one["pooled_output"]),
-    ],
-)
-def test_pooling(tiny_run, outputs, settings, vector_of):
-    found = embed(tiny_run, TEXTS, **settings).vectors
-    np.testing.assert_allclose(found, [vector_of(one) for one in outputs], atol=1e-5)
 
 
 def test_a_table_is_embedded_as_its_texts(tiny_run, tiny_corpus, tmp_path):
     table, out = tmp_path / "texts.tsv", tmp_path / "x.npy"
     rows = [f"n{number}\t{text}" for number, text in enumerate(tiny_corpus[:60])]
     table.write_text("\n".join(["key\tbody", *rows]) + "\n")
-    result = embed(tiny_run, file=table, out=out, text_column="body", id_column="key")
+    result = embed(tiny_run, file=table, out=out, text_column="body")
     assert (result.num_texts, result.path) == (60, str(out))
     file, encoder = read_vectors(out), TextEncoder(tiny_run)
     assert (file.vectors == result.vectors).all() and (np.load(out) == result.vectors).all()
     expected = encoder.encode(tiny_corpus[:60]).vectors
     np.testing.assert_allclose(file.vectors, expected, atol=1e-6)
-    assert file.texts == [(f"n{number}", text) for number, text in enumerate(tiny_corpus[:60])]
+    assert file.texts == tiny_corpus[:60]
     assert file.digests[0] == encoder.digest
     assert {path.name for path in tmp_path.iterdir()} == {
-        *("texts.tsv", "x.npy", "x.npy.ids.jsonl", "x.npy.json")
+        *("texts.tsv", "x.npy", "x.npy.texts.jsonl", "x.npy.json")
     }
 
 
-def test_a_plain_file_has_a_text_on_each_line_and_replaces_nothing_unasked(tiny_run, tmp_path):
+def test_a_plain_file_has_a_text_on_each_line_and_nothing_is_replaced(tiny_run, tmp_path):
     path, out = tmp_path / "texts.txt", tmp_path / "x.npy"
     path.write_bytes("\ufeffA ferry.\r\n\r\n \nA tab\there.".encode())
     out.write_text("kept")
-    with pytest.raises(InputError, match=r"x\.npy` exists already.*`overwrite=True`"):
+    with pytest.raises(InputError, match=r"x\.npy` exists already, and nothing is overwritten"):
         embed(tiny_run, file=path, out=out)
     assert out.read_text() == "kept"
-    embed(tiny_run, file=path, out=out, overwrite=True)
-    lines = (tmp_path / "x.npy.ids.jsonl").read_text().splitlines()
-    rows = [json.loads(line) for line in lines]
-    assert [(row["id"], row["text"]) for row in rows] == [("0", "A ferry."), ("3", "A tab\there.")]
-    assert len(np.load(out)) == 2
+    assert read_texts(path) == ["A ferry.", "A tab\there."]
 
 
 def test_a_row_that_cannot_be_read_is_named_before_any_work(tiny_run, tmp_path):
@@ -104,14 +82,6 @@ def test_a_row_that_cannot_be_read_is_named_before_any_work(tiny_run, tmp_path):
     assert set(tmp_path.iterdir()) == before
 
 
-def test_keras_files_are_embedded_too(tiny_run, outputs, tmp_path):
-    open_weights(tiny_run).build("float32").save(tmp_path / "model.keras")
-    Run.open(tiny_run).tokenizer.save(tmp_path / "tokenizer")
-    found = embed(tmp_path / "model.keras", TEXTS, sequence_length=32).vectors
-    expected = [one["sequence_output"].mean(axis=0) for one in outputs]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -119,7 +89,7 @@ def test_keras_files_are_embedded_too(tiny_run, outputs, tmp_path):
         ({"texts": "a ferry"}, "must be a list of texts"),
         ({"texts": ["a\ud800"]}, "half a surrogate pair"),
         ({"texts": []}, "at least one text"),
-        ({"texts": ["a"], "text_column": "b"}, "require `file`"),
+        ({"texts": ["a"], "text_column": "b"}, "requires `file`"),
         ({"texts": ["a"], "sequence_length": 65}, "from 3 to 64.*Received: 65"),
         ({"file": __file__, "text_column": "a"}, "requires a table"),
     ],
