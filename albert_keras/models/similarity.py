@@ -153,7 +153,6 @@ class AlbertForSimilarity(AlbertForTexts):
 
     preprocessor_class = AlbertSimilarityPreprocessor
     signature = "text_pair", {"first": "text", "second": "pair"}
-    example_method = "regress"
     ids_shape = (None, 2, None)
     has_accuracy = needs_labels = False
     usual_loss = staticmethod(pair_loss)

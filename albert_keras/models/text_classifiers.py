@@ -189,10 +189,6 @@ class AlbertForClassification(LabelsModel):
         """bool. Whether both texts of a pair are in one sequence."""
         return bool(self.pairs) and self.pair_encoding == "joint"
 
-    @property
-    def example_method(self) -> str | None:
-        return "classify"
-
     def read_out(self, outputs: Tensors, origin: Any) -> dict[str, tf.Tensor]:
         """Returns the answers, and all labels in each row.
 
@@ -285,10 +281,6 @@ class AlbertForRegression(AlbertForClassification):
         label = self.label_names if self.num_labels > 1 else "label"
         settings = super().task_settings() or {}
         return settings | {"name": "regression", "label": label, "labels": None}
-
-    @property
-    def example_method(self) -> str | None:
-        return "regress" if self.num_labels == 1 else None  # which returns one number
 
     def read_out(self, outputs: Tensors, origin: Any) -> dict[str, tf.Tensor]:
         """Returns `score` float32 [B]; of several numbers `labels` and `scores` [B, C]."""

@@ -56,8 +56,6 @@ class AlbertForTexts(AlbertForTask, TextTraining):
     signature: tuple[str, Mapping[str, str]] = ("predict", {"text": "text"})
     #: Whether both texts of an example are in one sequence.
     has_pair_in_one: Any = False
-    #: "classify" or "regress": the signature over tf.Examples, if there is one.
-    example_method: Any = None
     #: Shape of the ids of rows, of which None is free.
     ids_shape: tuple[int | None, ...] = (None, None)
     #: Tokens of a row, unless another number is given.

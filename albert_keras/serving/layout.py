@@ -17,8 +17,6 @@ from data_pipeline.files import fsync, unfinished_folders, whole_folder
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
 MASK_LITERAL = "[MASK]"
-#: Features of a `tf.Example` that graphs read, see `TextTaskModel`; not all read `pair`.
-EXAMPLE_FEATURES = ("text", "pair")
 #: Candidates for each [MASK].
 TOP_K = 10
 

@@ -15,12 +15,7 @@ from albert_keras.serving.export.source import open_source
 from albert_keras.serving.graph.precision import POLICIES
 from albert_keras.serving.layout import check_model_name, new_version, size_of
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.saved_model.signatures import (
-    as_json,
-    read_signatures,
-    set_method_names,
-    write_warm_up,
-)
+from albert_keras.serving.saved_model.signatures import as_json, read_signatures, write_warm_up
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import write_digests, write_json
 from data_pipeline.lazy_names import program_version
@@ -138,7 +133,6 @@ def _write_model(draft, source, module):
     folder, model = draft.folder, source.model
     module.serve = module.functions["serving_default"]  # as Keras calls it, see `TFSMLayer`
     tf.saved_model.save(module, str(folder), signatures=module.functions | module.token_functions)
-    set_method_names(folder)
     model.config.save(folder / ALBERT_CONFIG)
     (folder / TOKENIZER_FOLDER).mkdir()
     source.tokenizer.save(folder / TOKENIZER_FOLDER)

@@ -9,7 +9,6 @@ import urllib.request
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from albert_keras.serving.layout import EXAMPLE_FEATURES
 from data_pipeline.errors import InputError, Mistake
 
 #: Proxies of the environment cannot reach a server on this computer.
@@ -90,20 +89,14 @@ def _fault_of(address, timeout, name, signature):
 
     InputError if it is not answered.
     """
-    method = signature.get("method_name", "").rpartition("/")[2]
-    if method in ("classify", "regress"):
-        examples = [dict.fromkeys(EXAMPLE_FEATURES, "a")] * _ROWS
-        body = {"signature_name": name, "examples": examples}
-        outputs = {"results": _ask(f"{address}:{method}", timeout, "results", body)}
-    else:
-        inputs = {key: _sample(tensor) for key, tensor in signature.get("inputs", {}).items()}
-        body = {"signature_name": name, "inputs": inputs}
-        outputs = _ask(f"{address}:predict", timeout, "outputs", body)
-        expected = sorted(signature.get("outputs", {}))
-        if len(expected) == 1:  # a server omits the name of a single output
-            outputs = {expected[0]: outputs}
-        if not isinstance(outputs, dict) or sorted(outputs) != expected:
-            return f"expected the outputs {', '.join(expected)}, received: {str(outputs)[:200]}"
+    inputs = {key: _sample(tensor) for key, tensor in signature.get("inputs", {}).items()}
+    body = {"signature_name": name, "inputs": inputs}
+    outputs = _ask(f"{address}:predict", timeout, "outputs", body)
+    expected = sorted(signature.get("outputs", {}))
+    if len(expected) == 1:  # a server omits the name of a single output
+        outputs = {expected[0]: outputs}
+    if not isinstance(outputs, dict) or sorted(outputs) != expected:
+        return f"expected the outputs {', '.join(expected)}, received: {str(outputs)[:200]}"
     wrong = [key for key, one in outputs.items() if not isinstance(one, list) or len(one) != _ROWS]
     return f"expected {_ROWS} rows of {', '.join(wrong)}" if wrong else ""
 

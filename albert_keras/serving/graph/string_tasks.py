@@ -18,9 +18,6 @@ class TaskModel(StringModel):
         options it is the next one.
     The `signature` of the model, such as `text_pair`: an input string [B] for each text, and
         `options` string [B, C].
-    classify, or regress for numbers  `inputs` string [B], serialized tf.Examples with the features
-        `text` and, for pairs, `pair` → `classes` string and `scores` float32 [B, C], or `outputs`
-        float32 [B]; a missing text is ""
     encode  takes what the encoder reads as one sequence: a text; or two texts, separated by the
         first tab; of a long text it returns the first window
     predict_tokens  returns what `outputs_of` of the model does
@@ -49,8 +46,6 @@ class TaskModel(StringModel):
         functions = {"serving_default": string_function(self._answer_text, "text")}
         if inputs == self.model.signature[1]:  # not those of a model that also takes pairs
             functions[name] = of_all
-        if self.model.example_method is not None:
-            functions[self.model.example_method] = string_function(self._of_examples, "inputs")
         return functions
 
     def _sequences(self, text):
@@ -77,12 +72,3 @@ class TaskModel(StringModel):
     def _answer(self, columns):
         outputs, origin = self.model.outputs_of_texts(columns, outputs_of=self.outputs)
         return self.model.read_out(outputs, origin)
-
-    def _of_examples(self, inputs):
-        names = [*self.model.signature_inputs.values()]
-        features = {name: tf.io.RaggedFeature(tf.string) for name in names}
-        parsed = tf.io.parse_example(inputs, features)
-        answer = self._answer({name: first_values(parsed[name]) for name in names})
-        if "score" in answer:
-            return {"outputs": answer["score"]}
-        return {"classes": answer["labels"], "scores": answer["probabilities"]}

@@ -19,7 +19,6 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from albert_keras.formats.detection import find, versions
 from albert_keras.serving.layout import check_model_name, split_version
@@ -32,23 +31,20 @@ logger = logging.getLogger(__name__)
 HOST, PORT = "127.0.0.1", 8501
 #: Seconds for the answers in progress when the server is stopped.
 _DRAINING_SECONDS = 10
-#: Maximum number of bytes of the body of a request, and of seconds in which it must arrive.
-MAX_BODY_BYTES, _SENDING_SECONDS = 1 << 20, 10
+#: Maximum number of bytes of the body of a request.
+MAX_BODY_BYTES = 1 << 20
 #: Connections at a time, fewer than the files that a process may open on any system.
 _MAX_CONNECTIONS = 128
-#: Seconds in which the head of a request must arrive, the first one of a connection too.
-_WAITING_SECONDS = 5
 #: Header of an answer to a request that is not read to its end.
 _CLOSE = {"Connection": "close"}
 #: Requests in TensorFlow at a time; others wait.
 _AT_A_TIME = 2
 _ROUTE = re.compile(
     r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d{1,19}))?"
-    r"(?::(?P<method>predict|classify|regress)|(?P<part>/metadata))?",
+    r"(?P<part>:predict|/metadata)?",
     re.A,
 )
 _ROUTES = (
-    "GET /v1/models",
     "GET /v1/models/NAME[/versions/N]",
     "GET /v1/models/NAME[/versions/N]/metadata",
     "POST /v1/models/NAME[/versions/N]:predict",
@@ -128,9 +124,7 @@ class LocalServer(uvicorn.Server):
             access_log=access_log,
             server_header=False,
             timeout_graceful_shutdown=_DRAINING_SECONDS,
-            http=_Connection,
-            timeout_keep_alive=_WAITING_SECONDS,
-            backlog=_MAX_CONNECTIONS,
+            limit_concurrency=_MAX_CONNECTIONS,
         )
         super().__init__(config)
 
@@ -221,21 +215,14 @@ def _build_app(models, names):
     async def list_models(request):
         return JSONResponse(descriptions, headers=_HEADERS)
 
-    async def list_routes(request):
-        versions = {name: model.version for name, model in models.items()}
-        return JSONResponse({"models": versions, "routes": _ROUTES}, headers=_HEADERS)
-
     async def rest(request):
         _check_sender(request)
         body = await _read_body(request)
         path = request.scope["raw_path"].decode("ascii")
         route = _ROUTE.fullmatch(path.partition("?")[0])
-        if not route or bool(route["method"]) != (request.method == "POST"):
+        if not route or (route["part"] == ":predict") != (request.method == "POST"):
             rest = f"It has: {', '.join(_ROUTES)}."
             raise InputError(f"{request.method} {path} is not a route of this server. {rest}")
-        if route["method"] in ("classify", "regress"):
-            rest = "Send the texts to `:predict`; tensorflow_model_server has both."
-            raise HTTPException(501, f"This server has no `:{route['method']}`. {rest}")
         # In a thread, so that other requests are answered meanwhile.
         call = anyio.to_thread.run_sync
         limits = {"abandon_on_cancel": True, "limiter": at_a_time}
@@ -247,7 +234,6 @@ def _build_app(models, names):
             Route("/", index),
             Mount("/page", page),
             Route("/models.json", list_models),
-            Route("/v1/models", list_routes),
             Route("/v1/{path:path}", rest, methods=["GET", "POST"]),
         ],
         middleware=[Middleware(_KnownHost, names=names)],
@@ -277,14 +263,12 @@ def _check_sender(request):
 
 async def _read_body(request):
     body = b""
-    with anyio.move_on_after(_SENDING_SECONDS):
-        async for part in request.stream():
-            body += part
-            if len(body) > MAX_BODY_BYTES:
-                limit = f"A body must have at most {MAX_BODY_BYTES} bytes."
-                raise HTTPException(413, limit, _CLOSE)
-        return body
-    raise HTTPException(408, f"A body must arrive within {_SENDING_SECONDS} seconds.", _CLOSE)
+    async for part in request.stream():
+        body += part
+        if len(body) > MAX_BODY_BYTES:
+            limit = f"A body must have at most {MAX_BODY_BYTES} bytes."
+            raise HTTPException(413, limit, _CLOSE)
+    return body
 
 
 class _KnownHost:
@@ -302,29 +286,6 @@ class _KnownHost:
         await app(scope, receive, send)
 
 
-class _Connection(H11Protocol):
-    """A connection that is closed if a request does not begin, or its head does not end, in time.
-
-    uvicorn waits for the first request of a connection, and for the rest of a head, without end.
-    """
-
-    def connection_made(self, transport):
-        super().connection_made(transport)
-        if len(self.connections) > _MAX_CONNECTIONS:
-            transport.abort()
-        else:
-            self._wait_until(self.loop.time() + self.timeout_keep_alive)
-
-    def data_received(self, data):
-        timer = self.timeout_keep_alive_task
-        super().data_received(data)  # cancels the timer, even for a part of a head
-        if timer is not None and (self.cycle is None or self.cycle.response_complete):
-            self._wait_until(timer.when())
-
-    def _wait_until(self, time):
-        self.timeout_keep_alive_task = self.loop.call_at(time, self.timeout_keep_alive_handler)
-
-
 class _Page(StaticFiles):
     def file_response(self, *args, **kwargs):
         response = super().file_response(*args, **kwargs)
@@ -338,11 +299,9 @@ def _answer(models, route, body):
     model = models.get(name)
     if model is None:
         raise HTTPException(404, f"This server has no model `{name}`.")
-    if route["version"] and int(route["version"]) >= 2**63:
-        raise InputError(f"A version must be less than 2^63. Received: {route['version']}.")
     if route["version"] and int(route["version"]) != model.version:
         raise HTTPException(404, f"The model `{name}` has no version {route['version']} here.")
-    if route["method"]:
+    if route["part"] == ":predict":
         return model.answer(body)
     if route["part"]:
         spec = {"name": name, "signature_name": "", "version": str(model.version)}

@@ -16,13 +16,12 @@ from data_pipeline.limits import parse_json
 
 
 def read_request(body: bytes) -> tuple[dict, str]:
-    """Parses the body of a request; bytes that are not UTF-8 reach the model as they are.
+    """Parses the body of a request.
 
     Returns the JSON object, and the name of the signature; InputError if it is not an object.
     """
     try:
-        text = body.decode("utf-8", errors="surrogateescape")
-        document = parse_json(text, parse_int=_to_number)
+        document = parse_json(body.decode())
     except ValueError as error:
         raise InputError(f"The body of the request is not valid JSON: {error}.") from error
     name = document.get("signature_name", "") if isinstance(document, dict) else None
@@ -68,27 +67,16 @@ def read_inputs(document: dict, specs: Mapping[str, tf.TensorSpec]) -> dict[str,
 def write_answer(outputs: dict[str, np.ndarray], in_rows: bool) -> bytes:
     """Returns an answer as JSON: `predictions` (a list of rows) or `outputs` (columns).
 
-    NaN and Infinity are without quotes, and bytes that are not UTF-8 as they are.
+    NaN and Infinity are without quotes, and bytes that are not UTF-8 are U+FFFD.
     """
     columns = {name: _to_lists(array) for name, array in outputs.items()}
-    lengths = {array.shape[:1] for array in outputs.values()}
     if not in_rows:
         answer = {"outputs": _without_single_name(columns)}
-    elif len(lengths) > 1 or () in lengths:
-        raise InputError(
-            "The outputs of this signature do not all have one value per row. Send `inputs` "
-            "instead of `instances`."
-        )
     else:
         rows = zip(*columns.values(), strict=True)
         named = (dict(zip(columns, row, strict=True)) for row in rows)
         answer = {"predictions": list(map(_without_single_name, named))}
-    return json.dumps(answer, ensure_ascii=False).encode("utf-8", "surrogateescape")
-
-
-def _to_number(digits):
-    """Returns an integer of JSON; beyond 64 bits, which no input has, a float, perhaps infinite."""
-    return int(digits) if len(digits) <= 20 else float(digits[:400])
+    return json.dumps(answer, ensure_ascii=False).encode()
 
 
 def _with_bytes(value):
@@ -107,7 +95,7 @@ def _with_bytes(value):
 def _to_lists(array: np.ndarray) -> Any:
     """Returns an array as nested lists of JSON values."""
     if array.dtype == object:
-        decode = functools.partial(bytes.decode, errors="surrogateescape")
+        decode = functools.partial(bytes.decode, errors="replace")
         return np.vectorize(decode, otypes=[object])(array).tolist()
     if array.dtype == np.float32:
         array = array.astype(str).astype(float)  # 0.1 instead of 0.10000000149011612

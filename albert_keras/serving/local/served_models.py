@@ -29,9 +29,7 @@ class ServedModel:
     def __init__(self, name: str, folder: Path):
         self.name, self.version = name, int(folder.name)
         self._predictor = Predictor(folder)
-        self._signatures = {
-            one.name: one for one in read_signatures(folder) if one.method == "predict"
-        }
+        self._signatures = {one.name: one for one in read_signatures(folder)}
         (graph,) = read_saved_model(folder).meta_graphs
         #: The signatures in the JSON of `SignatureDef` messages.
         self.definitions = {

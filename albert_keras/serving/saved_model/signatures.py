@@ -1,7 +1,6 @@
-"""The signatures of a SavedModel: their methods, requests to each, and the warm-up requests.
+"""The signatures of a SavedModel, requests to each, and the warm-up requests.
 
-TensorFlow 2 always writes the method `tensorflow/serving/predict`; classify and regress take
-`tf.Example`s and require fixed names and shapes. A server answers the warm-up requests while it
+A server answers the warm-up requests while it
 loads a version, so that no user waits: `assets.extra/tf_serving_warmup_requests` is a TFRecord file
 of `tensorflow.serving.PredictionLog`. A server refuses a file of more than 1000 requests.
 """
@@ -13,10 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.saved_model import fingerprinting_utils
 
 from albert_keras.report import shortened_value
-from albert_keras.serving.layout import EXAMPLE_FEATURES
 from albert_keras.serving.saved_model.server_ops import read_saved_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
@@ -24,8 +21,6 @@ from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)
 
-#: Prefix of the methods of requests in a SavedModel.
-_METHOD = "tensorflow/serving/"
 #: The graph that servers load.
 _TAG = "serve"
 #: Prefix of the signatures that only the loader runs.
@@ -46,7 +41,6 @@ class Signature(NamedTuple):
     """A signature of a SavedModel."""
 
     name: str
-    method: str  #: "predict"; "classify" or "regress" take `tf.Example`s.
     inputs: dict[str, tf.TensorSpec]  #: The batch is the first dimension; None is free.
     outputs: dict[str, tf.TensorSpec]
 
@@ -60,7 +54,6 @@ def read_signatures(folder: Path) -> list[Signature]:
     return [
         Signature(
             name,
-            definition.method_name.removeprefix(_METHOD),
             _specs(definition.inputs),
             _specs(definition.outputs),
         )
@@ -70,7 +63,7 @@ def read_signatures(folder: Path) -> list[Signature]:
 
 
 def as_json(signatures: Iterable[Signature]) -> dict[str, dict[str, Any]]:
-    """Returns signatures by name, each with its method, and dtype and shape of each tensor.
+    """Returns signatures by name, each with dtype and shape of each tensor.
 
     The shape is None if the rank is unknown.
     """
@@ -82,20 +75,8 @@ def as_json(signatures: Iterable[Signature]) -> dict[str, dict[str, Any]]:
         }
 
     return {
-        one.name: {"method": one.method, "inputs": specs(one.inputs), "outputs": specs(one.outputs)}
-        for one in signatures
+        one.name: {"inputs": specs(one.inputs), "outputs": specs(one.outputs)} for one in signatures
     }
-
-
-def set_method_names(folder: Path) -> None:
-    """Sets the method of the signatures `classify` and `regress` of a version."""
-    saved_model = read_saved_model(folder)
-    for graph in saved_model.meta_graphs:
-        for name in graph.signature_def.keys() & {"classify", "regress"}:
-            graph.signature_def[name].method_name = _METHOD + name
-    with whole_file(folder / "saved_model.pb") as temporary:
-        temporary.write_bytes(saved_model.SerializeToString(deterministic=True))
-    fingerprinting_utils.write_fingerprint(str(folder))
 
 
 def _specs(tensors):
@@ -117,8 +98,6 @@ def sample_requests(
     for signature in signatures:
         inputs = [spec.dtype for spec in signature.inputs.values()]
         num_texts = max(1, inputs.count(tf.string))
-        if signature.method != "predict":
-            num_texts = len(EXAMPLE_FEATURES)
         for length, size in [*((length, 1) for length in buckets), (buckets[0], _BATCH_SIZE)]:
             # [CLS], and [SEP] after each text.
             num_words = max(1, (length - 1 - num_texts) // num_texts)
@@ -135,7 +114,7 @@ def sample_inputs(
     of free dimensions of numbers after the first, which is the batch; for strings it is 2.
 
     Returns:
-        Arrays [batch, ...]; for "classify" and "regress" `inputs`, with serialized `tf.Example`s.
+        Arrays [batch, ...] by name.
     """
     for name, spec in signature.inputs.items():
         if not spec.shape.rank or spec.shape[0] is not None:
@@ -143,8 +122,6 @@ def sample_inputs(
                 f"Input `{name}` of signature `{signature.name}` must have a free batch "
                 f"dimension. Received: shape {spec.shape}."
             )
-    if signature.method != "predict":
-        return {"inputs": np.array(list(map(_example, texts)), object)}
     inputs = {}
     for name, spec in signature.inputs.items():
         free = 2 if spec.dtype == tf.string else length
@@ -230,19 +207,8 @@ def _prediction_log(signature, inputs):
     from tensorflow_serving.apis import prediction_log_pb2
 
     log = prediction_log_pb2.PredictionLog()
-    request = getattr(log, f"{signature.method}_log").request
+    request = log.predict_log.request
     request.model_spec.signature_name = signature.name
-    if signature.method == "predict":
-        for key, value in inputs.items():
-            request.inputs[key].CopyFrom(tf.make_tensor_proto(value))
-    else:
-        for example in inputs["inputs"]:
-            request.input.example_list.examples.add().ParseFromString(example)
+    for key, value in inputs.items():
+        request.inputs[key].CopyFrom(tf.make_tensor_proto(value))
     return log
-
-
-def _example(text):
-    example = tf.train.Example()
-    for name in EXAMPLE_FEATURES:
-        example.features.feature[name].bytes_list.value.append(text)
-    return example.SerializeToString(deterministic=True)

@@ -13,14 +13,12 @@ from albert_keras.cli import main
 TEXT = {"dtype": "DT_STRING", "tensor_shape": {"dim": [{"size": "-1"}]}}
 OPTIONS = {"dtype": "DT_STRING", "tensor_shape": {"dim": [{"size": "-1"}, {"size": "-1"}]}}
 STATUS = {"model_version_status": [{"version": "7", "state": "AVAILABLE"}]}
-METHOD = "tensorflow/serving"
 SIGNATURES = {
     "choose": {
-        "method_name": f"{METHOD}/predict",
         "inputs": {"options": OPTIONS, "text": TEXT},
         "outputs": {"choice": {}, "share": {}},
     },
-    "classify": {"method_name": f"{METHOD}/classify", "inputs": {"inputs": TEXT}},
+    "rate": {"inputs": {"text": TEXT}, "outputs": {"score": {}}},
     "__saved_model_init_op": {},
 }
 
@@ -56,7 +54,7 @@ def scripted():
         "books": (200, STATUS),
         "metadata": (200, metadata),
         "choose": (200, {"outputs": {"choice": [0, 1], "share": [0.5, 0.5]}}),
-        "classify": (200, {"results": [[], []]}),
+        "rate": (200, {"outputs": [1.0, 0.5]}),
     }
     server.words = ["serve-check", "--model", "books"]
     server.words += ["--rest", f"http://127.0.0.1:{server.server_port}/"]
@@ -69,12 +67,12 @@ def scripted():
 def test_each_signature_is_asked_for_two_rows(scripted, capsys):
     assert main([*scripted.words, "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert (result["version"], result["answered"]) == (7, ["choose", "classify"])
+    assert (result["version"], result["answered"]) == (7, ["choose", "rate"])
     assert result["faults"] == {} and not result["url"].endswith("/")
-    chosen, classified, refused = scripted.asked
+    chosen, rated, refused = scripted.asked
     texts = ["a\tb"] * 2
     assert chosen["inputs"] == {"options": [texts] * 2, "text": texts}
-    assert classified["examples"] == [{"text": "a", "pair": "a"}] * 2
+    assert rated["inputs"] == {"text": texts}
     assert refused["signature_name"] == "an unknown signature"
 
 
@@ -85,7 +83,7 @@ def test_each_signature_is_asked_for_two_rows(scripted, capsys):
         ("choose", (200, {"outputs": [0, 1]}), "expected the outputs choice, share"),
         ("choose", (200, {"outputs": {"choice": 0, "share": [1, 1]}}), "expected 2 rows of choice"),
         ("choose", (500, {"error": "lost"}), 'answered HTTP 500: {"error": "lost"}'),
-        ("classify", (200, {"results": [1]}), "expected 2 rows of results"),
+        ("rate", (200, {"outputs": [1]}), "expected 2 rows of score"),
         ("an unknown signature", (200, {}), "expected a status from 400 to 499, received 200"),
     ],
 )

@@ -78,10 +78,9 @@ def test_a_version_of_a_task_says_what_it_is(pairs_export):
     version = pairs_export / "1"
     signatures = {one.name: one for one in read_signatures(version)}
     assert set(signatures) == {
-        *("serving_default", "text_pair", "classify", "encode", "embed"),
+        *("serving_default", "text_pair", "encode", "embed"),
         "predict_tokens",
     }
-    assert {one.method for one in signatures.values()} == {"predict", "classify"}
     assert (version / WARM_UP_FILE).stat().st_size > 1000
     record = json.loads((version / "export.json").read_text())
     assert record["kind"] == "finetuning" and record["task"]["labels"] == ["no", "yes", "maybe"]
@@ -137,8 +136,7 @@ def test_a_model_from_a_preset_answers_as_its_predict(tiny_run, tmp_path):
         tiny_run, labels=["dull", "warm"], sequence_length=32
     )
     model.save(tmp_path / "films.keras")
-    result = export(tmp_path / "films.keras", tmp_path / "films")
-    assert "classify" in result.signatures
+    export(tmp_path / "films.keras", tmp_path / "films")
     texts = [text for text in DIRTY if text.strip()]
     assert_alike(Predictor(tmp_path / "films").answer(texts), model.answer(texts))
     with running([tmp_path / "films"]) as server:

@@ -24,7 +24,6 @@ from albert_keras.serving.saved_model.signatures import (
     read_signatures,
     sample_inputs,
     sample_requests,
-    set_method_names,
     write_warm_up,
 )
 from data_pipeline.errors import InputError
@@ -169,57 +168,11 @@ def test_a_graph_that_was_changed_is_refused(lengths_model, tmp_path, change, ru
         check_ops(tmp_path)
 
 
-# Methods of signatures
-
-
-@tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="inputs")])
-def classify(inputs):
-    texts = tf.io.parse_example(inputs, {"text": tf.io.FixedLenFeature([], tf.string, "")})["text"]
-    scores = tf.cast(tf.strings.length(texts), tf.float32)[:, None] * [[1.0, 2.0]]
-    classes = tf.broadcast_to(tf.constant([["no", "yes"]]), tf.shape(scores))
-    return {"classes": classes, "scores": scores}
-
-
-@tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="inputs")])
-def regress(inputs):
-    return {"outputs": tf.ones_like(tf.strings.length(inputs), tf.float32)}
-
-
-@tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, name="ids")])
-def predict_tokens(ids):
-    return {"sums": tf.reduce_sum(ids, axis=1)}
-
-
-def test_signatures_get_the_method_of_their_name(tmp_path):
-    named = {"classify": classify, "regress": regress, "predict_tokens": predict_tokens}
-    tf.saved_model.save(tf.Module(), str(tmp_path), signatures=named)
-    before = tf.saved_model.experimental.read_fingerprint(str(tmp_path))
-    set_method_names(tmp_path)
-    definitions = read_saved_model(tmp_path).meta_graphs[0].signature_def
-    for name, method in (("classify",) * 2, ("regress",) * 2, ("predict_tokens", "predict")):
-        assert definitions[name].method_name == f"tensorflow/serving/{method}"
-    first, second, third = read_signatures(tmp_path)
-    assert (first.name, first.method) == ("classify", "classify")
-    assert first.outputs["scores"] == tf.TensorSpec([None, 2], tf.float32, "scores")
-    assert (second.name, second.method) == ("predict_tokens", "predict")
-    assert second.inputs == {"ids": tf.TensorSpec([None, None], tf.int32, "ids")}
-    assert third.method == "regress"
-    after = tf.saved_model.experimental.read_fingerprint(str(tmp_path))
-    assert after.signature_def_hash != before.signature_def_hash
-    assert after.graph_def_program_hash == before.graph_def_program_hash
-    example = tf.train.Example()
-    example.features.feature["text"].bytes_list.value.append(b"four")
-    loaded = tf.saved_model.load(str(tmp_path))
-    answer = loaded.signatures["classify"](inputs=tf.constant([example.SerializeToString(), b""]))
-    assert answer["scores"].numpy().tolist() == [[4.0, 8.0], [0.0, 0.0]]
-
-
 # Warm-up requests
 
-TEXT = Signature("fill_mask", "predict", {"text": STRINGS}, {})
-PAIR = Signature("sentence_order", "predict", {"first": STRINGS, "second": STRINGS}, {})
-TOKENS = Signature("tokens", "predict", {"ids": tf.TensorSpec([None, None], tf.int64)}, {})
-CLASSIFY = Signature("classify", "classify", {"inputs": STRINGS}, {})
+TEXT = Signature("fill_mask", {"text": STRINGS}, {})
+PAIR = Signature("sentence_order", {"first": STRINGS, "second": STRINGS}, {})
+TOKENS = Signature("tokens", {"ids": tf.TensorSpec([None, None], tf.int64)}, {})
 
 
 @pytest.fixture
@@ -232,11 +185,11 @@ def model(tmp_path):
 
 
 def test_there_is_a_request_for_each_signature_and_length_and_for_a_batch():
-    requests = list(sample_requests([TEXT, TOKENS, CLASSIFY], [16, 64, 512]))
+    requests = list(sample_requests([TEXT, TOKENS], [16, 64, 512]))
     names = [signature.name for signature, _ in requests]
-    assert names == ["fill_mask"] * 4 + ["tokens"] * 4 + ["classify"] * 4
+    assert names == ["fill_mask"] * 4 + ["tokens"] * 4
     shapes = [value.shape for _, inputs in requests for value in inputs.values()]
-    assert shapes[:4] == shapes[8:] == [(1,), (1,), (1,), (8,)]
+    assert shapes[:4] == [(1,), (1,), (1,), (8,)]
     assert shapes[4:8] == [(1, 16), (1, 64), (1, 512), (8, 16)]
 
 
@@ -249,16 +202,12 @@ def test_texts_fill_a_length_with_the_special_pieces(tiny_tokenizer, length):
     assert pieces[0] == pieces[1] and length - 2 < sum(pieces) + 3 <= length
 
 
-def test_inputs_are_texts_ones_and_examples_with_the_features_that_models_read():
-    texts = [b"one", b"\xff"]
-    for example, text in zip(sample_inputs(CLASSIFY, texts)["inputs"], texts, strict=True):
-        features = tf.train.Example.FromString(example).features.feature
-        assert features["text"].bytes_list.value == features["pair"].bytes_list.value == [text]
+def test_inputs_are_texts_and_ones():
     specs = {
         "ids": tf.TensorSpec([None, 3], tf.int32),
         "choices": tf.TensorSpec([None] * 2, "string"),
     }
-    inputs = sample_inputs(Signature("n", "predict", specs, {}), [b"a", b"b"], 16)
+    inputs = sample_inputs(Signature("n", specs, {}), [b"a", b"b"], 16)
     assert inputs["ids"].dtype == np.int32 and inputs["ids"].tolist() == [[1] * 3] * 2
     assert inputs["choices"].tolist() == [[b"a", b"a"], [b"b", b"b"]]
 

@@ -27,8 +27,6 @@ INPUTS = {
     "text_pair": ["first", "second"],
     "question_answering": ["question", "context"],
     "multiple_choice": ["context", "question", "options"],
-    "classify": ["inputs"],
-    "regress": ["inputs"],
 }
 DIRTY = [
     "nul \0 and \x1c tab\t",
@@ -80,7 +78,7 @@ def test_a_threshold_of_two_classes_is_that_of_the_graph(tiny_tokenizer, tiny_co
     assert_alike(by_strings(TaskModel(model), task, examples), expected)
 
 
-def test_texts_tabs_and_tf_examples_are_answered_alike(pairs_predictor, of_kind):
+def test_texts_and_tabs_are_answered_alike(pairs_predictor):
     firsts = [b"The ferry", b"", b"\xff\xfe bad \xc3\x28", b"long words " * 90]
     seconds = [b"left.", b"", b"Rain.", b"\xff"]
     found = call(pairs_predictor, "text_pair", firsts, seconds)
@@ -92,19 +90,6 @@ def test_texts_tabs_and_tf_examples_are_answered_alike(pairs_predictor, of_kind)
     assert found["labels"][3].tolist() == [b"no", b"yes", b"maybe"]
     alone = call(pairs_predictor, "text_pair", firsts[:1], seconds[:1])
     np.testing.assert_allclose(alone["probabilities"], found["probabilities"][:1], atol=1e-5)
-    features = {
-        name: tf.train.Feature(bytes_list=tf.train.BytesList(value=texts[:1]))
-        for name, texts in (("text", firsts), ("pair", seconds))
-    }
-    whole = tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
-    classified = call(pairs_predictor, "classify", [whole, b""])
-    assert set(classified) == {"classes", "scores"}
-    assert (classified["classes"] == found["labels"][:2]).all()
-    np.testing.assert_allclose(classified["scores"], found["probabilities"][:2], atol=1e-5)
-    scores = of_kind("regression")[2]
-    expected = call(scores, "serving_default", [b""])["score"]
-    np.testing.assert_allclose(call(scores, "regress", [b""])["outputs"], expected, atol=1e-5)
-    assert "text_pair" not in scores.functions
 
 
 @pytest.mark.parametrize("space", [" ", "\u3000"])
