@@ -94,9 +94,6 @@ def serve_check(
 def server_kit(
     model: Path,
     folder: Annotated[Path, Option("--out")],
-    name: Annotated[str | None, Option(show_default="name of its folder")] = None,
-    max_batch_size: Annotated[int, Option(min=8)] = 32,
-    rest_port: Annotated[int, Option(min=1, max=65535)] = 8501,
 ):
     """Write the files to run tensorflow_model_server.
 
@@ -105,25 +102,20 @@ def server_kit(
 
     Examples:
       albert-keras server-kit saved_models/books --out kits/books
-      albert-keras server-kit saved_models/books/2 --out kits/books-2 --max-batch-size 64
+      albert-keras server-kit saved_models/books/2 --out kits/books-2
 
     Args:
       model: Exported model: the folder of its versions or of one version, or the name of a shipped
         model.
       folder: Output folder.
-      name: Model name on the server.
-      max_batch_size: Largest number of texts per batch.
-      rest_port: Port of REST on the loopback address.
     """
     from albert_keras.serving.kit.server_kit import write_kit
-    from albert_keras.serving.layout import split_version
 
-    name = split_version(model)[0].name if name is None else name
-    write_kit(folder, name, model, max_batch_size, rest_port)
+    name = write_kit(folder, model)
     files = sorted(path.name for path in folder.iterdir())
     lines = [
         f"{folder}: {', '.join(files)}",
         f"next: {shell('docker', 'compose', '--project-directory', folder, 'up')}",
-        f"then: albert-keras serve-check --rest http://127.0.0.1:{rest_port} --model {name}",
+        f"then: albert-keras serve-check --rest http://127.0.0.1:8501 --model {name}",
     ]
     return Output({"path": folder, "model": name, "files": files}, lines)
