@@ -198,10 +198,6 @@ def _faults(graph):
         yield f"it makes function `{name}` of the saver callable"
     for name, signature in graph.signature_def.items():
         for output, tensor in signature.outputs.items():
-            if output.endswith("_bytes"):
-                yield f"signature `{name}` has an output named `{output}`, which ends in `_bytes`"
-            if tensor.WhichOneof("encoding") != "name":
-                yield f"signature `{name}` has an output `{output}` that is not a plain tensor"
             if _node_of(tensor.name) in saver_nodes:
                 yield f"signature `{name}` runs the saver for output `{output}`"
 

@@ -162,12 +162,6 @@ def test_labels_read_as_they_are(out, label):
     assert page.count("<h2>") == rendered(model_card(out)).count("<h2>")
 
 
-def test_a_damaged_record_is_named(out):
-    publish(out, 1, '{"step": 12')
-    with pytest.raises(InputError, match="export.json"):
-        model_card(out)
-
-
 # What no program knows: `card.yaml`
 
 

@@ -116,11 +116,6 @@ def test_a_model_to_be_compiled_is_refused(tmp_path):
         check_ops(save(tmp_path, lambda text: {"shape": compiled(text)}))
 
 
-def test_an_output_that_a_server_would_write_as_base64_is_refused(tmp_path):
-    with pytest.raises(InputError, match="`serving_default` has an output named `text_bytes`"):
-        check_ops(save(tmp_path, lambda text: {"text_bytes": text}))
-
-
 def newer_attribute(graph):
     node = graph.graph_def.library.function[0].node_def.add(name="product", op="MatMul")
     node.attr["transpose_a"].b = True
