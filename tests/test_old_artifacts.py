@@ -98,7 +98,7 @@ def test_the_saved_model_answers_as_before(old, expected):
 
 @pytest.mark.slow
 def test_the_run_is_exported_as_the_next_version(old, expected):
-    """The old version lies beside the new one, and the model card describes both."""
+    """The old version lies beside the new one."""
     from albert_keras import export
 
     result = export("run", "saved_models/old")

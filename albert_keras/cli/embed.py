@@ -8,7 +8,6 @@ from typer import Argument, Option
 
 from albert_keras.cli.arguments import check_files
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.interruption import cleaning_up
 from albert_keras.cli.options import TextColumn
 from albert_keras.cli.output import shell
 from albert_keras.cli.typed_inputs import text_batches
@@ -51,8 +50,7 @@ def embed(
         given["texts"] = itertools.chain.from_iterable(text_batches(texts))
     from albert_keras.texts.embed import embed as embed_texts
 
-    with cleaning_up():
-        result = embed_texts(**given)
+    result = embed_texts(**given)
     values = result._asdict()
     del values["vectors"]
     lines = [

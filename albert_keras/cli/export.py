@@ -10,15 +10,14 @@ from albert_keras.cli.options import Step
 from albert_keras.cli.output import shell
 from albert_keras.formats.detection import detect
 from albert_keras.report import percent
-from albert_keras.serving.layout import check_model_name, split_version
-from data_pipeline.errors import InputError
+from albert_keras.serving.layout import check_model_name
 
 
 @command()
 def export(
     given,
     *,
-    run: Path | None = None,
+    run: Path,
     out: Annotated[Path, Option()],
     step: Step = None,
     sequence_length: Annotated[
@@ -26,7 +25,6 @@ def export(
     ] = None,
     precision: str = "float32",
     lite: list[str] | None = None,
-    card: bool = False,
 ):
     """Export a run as a SavedModel and as a .keras model.
 
@@ -36,7 +34,6 @@ def export(
     Examples:
       albert-keras export --run runs/books --out saved_models/books
       albert-keras export --run runs/books --out saved_models/small --precision int8 --lite int8
-      albert-keras export --card --out saved_models/books
 
     Args:
       run: Folder of a run, of a fine-tuning (its best seed), of a converted model or of an export
@@ -45,12 +42,7 @@ def export(
       sequence_length: Tokens after which a text is truncated.
       precision: Precision: float32, bfloat16 or int8 (weights only).
       lite: Also write TensorFlow Lite: float16 or int8; may be repeated.
-      card: Only write the model card of the export in --out again, after a change of its card.yaml.
     """
-    if card:
-        return _write_card(out)
-    if run is None:
-        raise InputError("`--run` is required, unless --card writes the model card again.")
     check_model_name(out.absolute().name)
     model = detect(run)
     from albert_keras.serving.publish import export as export_run
@@ -60,17 +52,6 @@ def export(
     return Output(result, _lines(result))
 
 
-def _write_card(model):
-    from albert_keras.serving.export.model_card import FACTS, write_model_card
-
-    model, _ = split_version(model)
-    write_model_card(model)
-    has_facts = (model / FACTS).is_file()
-    facts = f"with the facts of {FACTS}" if has_facts else f"without facts: there is no {FACTS}"
-    path = model / "README.md"
-    return Output({"path": path, "has_facts": has_facts}, [f"{path}, {facts}"])
-
-
 def _lines(result):
     folder = result.path.parent
     step = "" if result.step is None else f"step {result.step}, "
@@ -78,7 +59,7 @@ def _lines(result):
     yield f"version {result.version} of `{folder.name}`, {step}{size}: {result.path}"
     yield from _variant_lines(result)
     yield f"signatures: {', '.join(result.signatures)}"
-    yield f"for Keras: {result.keras_file}; description: {folder / 'README.md'}"
+    yield f"for Keras: {result.keras_file}; description: {result.path / 'README.md'}"
     yield f"serve: {shell('albert-keras', 'serve', folder)}"
     server = "tensorflow_model_server", "--rest_api_port=8501", f"--model_name={folder.name}"
     yield f"serve: {shell(*server, f'--model_base_path={folder.absolute()}')}"

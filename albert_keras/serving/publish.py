@@ -7,16 +7,16 @@ from typing import NamedTuple
 import keras
 import tensorflow as tf
 
-from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD, Place, keras_file, versions
+from albert_keras.formats.detection import ALBERT_CONFIG, EXPORT_RECORD, Place, keras_file
 from albert_keras.serving.export.checks import AccuracyLoss, compare
 from albert_keras.serving.export.lite import LITE_WEIGHTS, write_lite
-from albert_keras.serving.export.model_card import CARD, read_card_facts, write_model_card
+from albert_keras.serving.export.model_card import CARD, model_card
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.graph.precision import POLICIES
 from albert_keras.serving.layout import check_model_name, new_version, size_of
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.saved_model.signatures import as_json, read_signatures, write_warm_up
-from data_pipeline.errors import InputError, Mistake
+from data_pipeline.errors import InputError
 from data_pipeline.files import write_digests, write_json
 from data_pipeline.lazy_names import program_version
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -58,7 +58,8 @@ def export(
             pre-trained model, whose `.keras` file is exported again, or the name of a shipped one.
             Or a model of texts of this package in memory, as from `from_preset`.
         out: str or Path. Folder of the model, such as `saved_models/books`. The version is created
-            in it; the model for Keras (`model-1.keras`) and the model card (`README.md`) beside it.
+            in it, with its model card (`README.md`); the model for Keras (`model-1.keras`) beside
+            it.
         step: int, "best" or None. Which checkpoint; None takes the newest valid one, or the best
             one of a fine-tuned run.
         sequence_length: int or None. Longer texts are truncated, S. None takes the length of the
@@ -75,20 +76,13 @@ def export(
         RuntimeError: If the model answers differently from the Python code.
     """
     out, lite = Path(out), tuple(dict.fromkeys(lite))
-    for name, value, choices in (
+    for option, value, choices in (
         ("precision", precision, POLICIES),
         *(("lite", weights, LITE_WEIGHTS) for weights in lite),
     ):
         if value not in choices:
-            raise InputError(f"`{name}` must be one of {', '.join(choices)}. Received: {value}.")
-    check_model_name(out.absolute().name)
-    read_card_facts(out)  # so that a mistake is noticed before any work
-    if (card := out / CARD).exists() and not versions(out):
-        raise InputError(
-            f"`{card}` is not the card of a model: the folder has no version of one, and `export` "
-            "would replace it. Choose another folder.",
-            Mistake.OUTPUT_EXISTS,
-        )
+            raise InputError(f"`{option}` must be one of {', '.join(choices)}. Received: {value}.")
+    name = check_model_name(out.absolute().name)
     with new_version(out) as draft:
         logger.info("1/4 loading the model")
         source = open_source(model, step, sequence_length)
@@ -111,9 +105,9 @@ def export(
             "albert-keras": program_version(),
         }
         write_json(draft.folder / EXPORT_RECORD, record)
+        (draft.folder / CARD).write_text(model_card(name, record), encoding="utf-8")
         _write_digests(draft)
     path = out / str(draft.version)
-    write_model_card(out)
     num_bytes = size_of(path)
     logger.info("version %d published, %.1f MB", draft.version, num_bytes / 1e6)
     return ExportResult(

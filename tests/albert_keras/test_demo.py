@@ -56,7 +56,7 @@ def test_every_stage_leaves_its_result_and_is_not_done_again(short_demo, tmp_pat
     assert "Try next:" in shown.out and "records exists already" in shown.err
     assert files == {path: path.stat().st_mtime_ns for path in out.rglob("*.tfrecord")}
     exported = {path.name for path in (out / "saved_models" / "demo").iterdir()}
-    assert exported == {"1", "model-1.keras", "README.md"}
+    assert exported == {"1", "model-1.keras"}
 
 
 def test_a_result_is_judged_against_guessing():

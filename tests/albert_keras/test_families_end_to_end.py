@@ -89,7 +89,7 @@ def test_a_family_trains_saves_resumes_exports_and_answers(
     assert filled.filled_text.startswith("The ")
     assert filled.filled_text.endswith(" left the harbour.")
     assert np.isfinite(predictor.encode(["a ferry"])).all()
-    card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")
+    card = (tmp_path / "exported" / "1" / "README.md").read_text(encoding="utf-8")
     assert f"\n{FAMILIES[family]}, " in card
     # A task starts from the run.
     weights = open_weights(tmp_path / "run")
@@ -107,7 +107,7 @@ def test_rotary_positions_train_resume_and_answer_alike_in_run_and_export(make_r
     wanted = TextEncoder(tmp_path / "run").encode(texts).vectors
     found = predictor.ask("embed", text=texts)["embedding"]
     np.testing.assert_allclose(found, wanted, atol=1e-5)
-    card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")
+    card = (tmp_path / "exported" / "1" / "README.md").read_text(encoding="utf-8")
     assert "\nALBERT, 2 layers that share one set of weights, rotary positions, " in card
 
 

@@ -11,7 +11,6 @@ import pytest
 
 from albert_keras import shipped_models
 from albert_keras.cli import main
-from albert_keras.serving.export.model_card import model_card
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import find_damage
@@ -94,7 +93,7 @@ def test_the_digests_list_every_file_of_a_version(tiny_export):
     files = {path for path in tiny_export.rglob("*") if path.is_file()}
     found = {(tiny_export / "1" / name).resolve() for name in listed}
     left = {path.relative_to(tiny_export).as_posix() for path in files - found}
-    assert left == {"README.md", "1/digests.json"}
+    assert left == {"1/digests.json"}
     assert find_damage(tiny_export / "1") is None
     assert "cannot be read" in find_damage(tiny_export / "1", step=12)  # it has none
 
@@ -113,17 +112,11 @@ def test_the_box_is_complete_and_small():
     sizes = {path: path.stat().st_size for path in IN_REPOSITORY.rglob("*") if path.is_file()}
     version = sum(size for path, size in sizes.items() if path.is_relative_to(IN_REPOSITORY / "1"))
     assert version <= MAX_EXPORT and sum(sizes.values()) <= MAX_BOX
-    for name in ("README.md", "card.yaml", "curves.png", "model-1.keras"):
+    for name in ("README.md", "curves.png", "model-1.keras"):
         assert (IN_REPOSITORY / name).is_file(), name
     listed = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--", "."]
     done = subprocess.run(listed, cwd=IN_REPOSITORY, capture_output=True, text=True)
     assert done.returncode != 0 or not done.stdout  # no file is hidden from git
-
-
-@needs_box
-def test_the_card_of_the_box_is_the_one_that_export_writes():
-    card = (IN_REPOSITORY / "README.md").read_text(encoding="utf-8")
-    assert card == model_card(IN_REPOSITORY)
 
 
 @needs_box

@@ -1,96 +1,47 @@
-"""The model card of an exported model: `README.md` beside its versions.
+"""The model card of an exported model: `README.md` in the folder of its version.
 
-The wording is in `model_card.md.jinja`. Facts come from the `export.json` of the newest version;
-what no program knows comes from the author's `card.yaml`, see `CardFacts`. A record has names that
-anybody may have chosen: all that the template prints is escaped, unless it is `Markdown`.
+The wording is in `model_card.md.jinja`, the facts are those of `export.json`. A record has names
+that anybody may have chosen: all that the template prints is escaped, unless it is `Markdown`.
 """
 
 import functools
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
 from albert_keras.config import AlbertConfig
-from albert_keras.formats.detection import keras_file, read_export_record, versions
 from albert_keras.report import number_text
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
-from albert_keras.serving.layout import check_model_name
 from albert_keras.shape import model_line
-from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks.kinds import task_class
-from data_pipeline.errors import InputError
-from data_pipeline.files import whole_file
-from data_pipeline.limits import read_yaml
-from data_pipeline.settings import Settings, setting
 
-#: Name of the file with the author's facts.
-FACTS = "card.yaml"
+#: Name of the file in the folder of a version.
 CARD = "README.md"
 #: Characters with a meaning in Markdown, wherever they are in a line.
 _SPECIAL = re.compile(r"[\\`*_\[\]~$@:!#]|(?<=www)\.")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
 
 
-class CardFacts(Settings):
-    """Facts that no program knows, contents of `card.yaml`; texts are Markdown of the author."""
+def model_card(name: str, record: dict[str, Any]) -> str:
+    """Builds the card of a version of a model in Markdown.
 
-    language: str | None = setting(None, "Code of the language.", pattern="^[a-z-]{2,12}$")
-    licence: str | None = setting(None, "Licence of the weights.", pattern="^[A-Za-z0-9.+-]+$")
-    description: str = setting("", "What the model is, and for whom.")
-    sections: dict[str, str] = setting({}, "Title -> text, such as of data, a recipe or results.")
-    limits: tuple[str, ...] = setting((), "Limits of this model, added to those of all models.")
+    Only the last part of each path is shown, and never the command line. The same record results
+    in the same card.
 
-
-def read_card_facts(out: Path) -> CardFacts:
-    """Reads `card.yaml` in the folder of a model; without the file, no fact is known.
-
-    Raises:
-        InputError: If it is not YAML with the keys of CardFacts.
+    Args:
+        name: Of the model.
+        record: Contents of `export.json`.
     """
-    path = out / FACTS
-    if not path.is_file():
-        return CardFacts()
-    values = read_yaml(path)
-    try:
-        return CardFacts(**values)
-    except InputError as error:
-        raise InputError(f"`{path}`: {error}") from error
-
-
-def write_model_card(out: Path) -> None:
-    """Writes the card of a model, `README.md`, and replaces an older one."""
-    with whole_file(out / CARD) as temporary:
-        temporary.write_text(model_card(out), encoding="utf-8")
-
-
-def model_card(out: Path) -> str:
-    """Builds the card of a model in Markdown, which is about its newest version.
-
-    Only the last part of each path is shown, and never the command line. The same files result in
-    the same card.
-
-    Raises:
-        InputError: If a record is damaged.
-    """
-    name = check_model_name(out.absolute().name)
-    version = out / str(versions(out)[-1])
-    record, model_file = read_export_record(version), keras_file(version)
-    if not record:
-        raise InputError(
-            f"`{version}` must be a version that `export` wrote, with its export.json."
-        )
     task = record.get("task")
     task_type = task and task_class(task["kind"])
     config = AlbertConfig.from_dict(record["run"]["albert_config"])
     card = _template().render(
         name=Markdown(name),
-        is_shipped=name in SHIPPED_MODELS,
-        facts=read_card_facts(out),
         line=model_line(config, record["num_parameters"]),
         r=record,
-        keras_file=Markdown(model_file.name) if model_file.is_file() else None,
         overlap=_overlap(record),
         task_type=task_type,
         example=task and json.dumps(_example(task_type, task["takes_pair"])),

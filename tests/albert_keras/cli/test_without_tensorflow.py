@@ -16,7 +16,6 @@ _COMMANDS = (
         0,
     ),
     ("data verify records", 0),
-    ("export --card --out saved_models/old-topics", 0),
     ("init pretrain --out pretrain.yaml", 0),
     ("runs list .", 0),
     ("runs report finetuned", 0),

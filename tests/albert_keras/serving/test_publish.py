@@ -58,9 +58,9 @@ def test_a_version_holds_what_servers_and_readers_want(tiny_export, tiny_run):
     version = tiny_export / "1"
     assert set(contents(version)) >= {
         *("saved_model.pb", "variables", "assets.extra", "albert_config.json", "tokenizer"),
-        "export.json",
+        *("export.json", "README.md"),
     }
-    assert contents(tiny_export) == ["1", "README.md", "model-1.keras"]
+    assert contents(tiny_export) == ["1", "model-1.keras"]
     record = json.loads((version / "export.json").read_text())
     assert record["step"] == 12 and (record["precision"], record["accuracy_loss"]) == (
         "float32",
@@ -207,13 +207,6 @@ def test_a_failure_leaves_nothing(tiny_run, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         export(tiny_run, tmp_path / "models" / "name")
     assert not contents(tmp_path)
-
-
-def test_the_readme_of_another_folder_is_never_replaced(tiny_run, tmp_path):
-    (tmp_path / "README.md").write_text("my project")
-    with pytest.raises(InputError, match="is not the card of a model"):
-        export(tiny_run, tmp_path)
-    assert contents(tmp_path) == ["README.md"]
 
 
 def test_two_exports_at_once_are_two_versions(tmp_path):
