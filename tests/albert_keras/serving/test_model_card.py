@@ -1,7 +1,6 @@
 """A model card shows what is known, and neither where nor by whom a model was made."""
 
 import contextlib
-import copy
 import io
 import re
 from pathlib import Path
@@ -67,15 +66,6 @@ def test_scores_of_held_out_records_say_of_which_and_stand_beside_those_of_count
     bigram["masked_lm_accuracy"] = 0.4
     card = model_card("books", PRETRAINED | {"scores": scores})
     assert "The model has not learned to use context." in card
-
-
-def test_the_language_and_a_time_budget_are_told():
-    record = copy.deepcopy(PRETRAINED)
-    record["run"]["data"]["language"] = "ar"
-    record["run"]["config"]["training"]["time_budget"] = "8h"
-    card = model_card("books", record)
-    assert "\nlanguage: ar\n" in card and "| Language | ar |" in card
-    assert "| Steps | 12,000 in a time budget of 8h |" in card
 
 
 @pytest.mark.parametrize("record", [PRETRAINED, FINETUNED], ids=["pretrained", "finetuned"])

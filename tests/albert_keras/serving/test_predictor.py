@@ -9,12 +9,11 @@ import tensorflow as tf
 
 from albert_keras.cli import main
 from albert_keras.models.answers import ClassAnswer
-from albert_keras.serving.calls import answers_by_signatures, call_by_rows
+from albert_keras.serving.calls import call_by_rows
 from albert_keras.serving.predictor import Predictor
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.small_exports import assert_alike
 from tests.albert_keras.serving.test_string_tasks import DIRTY
-from tests.albert_keras.tasks.small_tasks import make_task
 
 ADVICE = "Copy the version again from where it was exported, or export the model again."
 
@@ -127,20 +126,6 @@ def test_neither_a_task_nor_a_class_is_made_up(changed_export):
         predictor.answer({"context": "It left.", "question": "Who?"})
 
 
-def test_the_class_is_the_one_that_the_graph_chose():
-    task = make_task("classification")
-    row = {"label": b"yes", "probability": 0.4, "probabilities": [0.4, 0.4, 0.2]}
-    row |= {"labels": [b"no", b"yes", b"maybe"], "dropped_tokens": 0}
-
-    def ask(signature, **texts):
-        return {name: np.array([value]) for name, value in row.items()}
-
-    pair = {"text": ["The ferry"], "pair": ["left."]}
-    [answer] = answers_by_signatures(ask, ["text_pair"], task.model_class, pair, ["7"])
-    probabilities = {"no": 0.4, "yes": 0.4, "maybe": 0.2}
-    assert answer == ClassAnswer("7", "yes", 0.4, probabilities)
-
-
 def test_strings_are_sent_some_at_a_time_short_ones_first():
     sent = []
 
@@ -190,14 +175,3 @@ def test_predict_names_the_damaged_file_and_says_what_to_do(
     (shown,) = [line for line in lines if line.startswith("error: ")]
     assert shown.startswith(f"error: `{version}") and named in shown
     assert shown.endswith(ADVICE) and "None" not in shown
-
-
-def test_a_model_that_fails_is_reported(predictor, monkeypatch):
-    def fail(**_):
-        raise tf.errors.InvalidArgumentError(None, None, "indices[0] = 9")
-
-    signature = predictor._model.signatures["encode"]
-    fail.structured_input_signature = signature.structured_input_signature
-    monkeypatch.setattr(predictor, "_functions", {"encode": fail})
-    with pytest.raises(InputError, match=r"`encode` of `.*` failed: indices\[0\] = 9. Its inputs"):
-        predictor.encode(["a"])
