@@ -35,7 +35,7 @@ class ConversionResult(NamedTuple):
     labels: tuple[str, ...]  #: Names of classes, if the source has them.
     #: The task of the fine-tuned run that was written; None for any other folder.
     task: str | None
-    #: "pooling", "normalize" and "longest_text" of a model for vectors of texts.
+    #: "pooling" and "longest_text" of a model for vectors of texts.
     embedding: dict[str, Any]
     #: "pieces", their number, and "digest"; None without a vocabulary.
     vocabulary: dict[str, Any] | None

@@ -30,7 +30,7 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import segments_of_added
 
 #: Attributes of a model that say how vectors of texts are computed.
-EMBEDDING = ("pooling", "normalize", "longest_text")
+EMBEDDING = ("pooling", "longest_text")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,6 @@ class OpenedModel:
         sequence_length: int or None. Tokens per sequence in training, if it is known.
         origin_positions: int. Positions that were trained before this training, if it is known.
         pooling: str or None. How the vector of a text is computed, if the model stores it.
-        normalize: bool. Whether vectors of texts have the length 1, as the model stores it.
         longest_text: int or None. Tokens after which a text is cut for its vector, if the model
             stores it.
         language: str or None. Code of the language of the text in pre-training, if it is known.
@@ -73,7 +72,6 @@ class OpenedModel:
     sequence_length: int | None = None
     origin_positions: int = 0
     pooling: str | None = None
-    normalize: bool = False
     longest_text: int | None = None
     language: str | None = None
     tokenizer_digest: str | None = None

@@ -27,7 +27,7 @@ def encoder_folder(folder: Path) -> Path:
 
 
 def embedding_of(folder: Path) -> dict[str, Any]:
-    """Returns how vectors are computed: "pooling", "normalize", "longest_text"; {} if not stored.
+    """Returns how vectors are computed: "pooling", "longest_text"; {} if not stored.
 
     Raises:
         InputError: With the module, the pooling or the prompt that cannot be expressed.
@@ -64,7 +64,6 @@ def embedding_of(folder: Path) -> dict[str, Any]:
         longest = None if longest is None else int(longest)
     return {
         "pooling": _pooling(folder / modules[1][1] / "config.json"),
-        "normalize": "Normalize" in kinds,
         "longest_text": longest,
     }
 

@@ -181,7 +181,7 @@ def test_sentence_transformers_say_how_vectors_are_computed(folder, tmp_path):
     assert (described["pooling"], described["max_seq_length"]) == ("mean", 12)
     write_modules(folder, MODULES[:2], pooling_mode_cls_token=True)
     found = open_weights(folder)
-    assert (found.pooling, found.normalize, found.longest_text) == ("cls", False, 12)
+    assert (found.pooling, found.longest_text) == ("cls", 12)
 
 
 def test_without_a_limit_of_its_own_the_one_of_the_tokenizer_holds(folder):
@@ -260,5 +260,5 @@ def test_a_model_of_sentence_transformers_gives_the_vectors_of_its_library(share
     scores = [float(row[9]) for row in rows]
     assert round(spearmanr((first * second).sum(axis=1), scores).statistic, 3) == 0.867
     result = convert(folder, tmp_path / "ours")
-    assert result.embedding == {"pooling": "mean", "normalize": True, "longest_text": 256}
+    assert result.embedding == {"pooling": "mean", "longest_text": 256}
     assert TextEncoder(tmp_path / "ours").sequence_length == 256
