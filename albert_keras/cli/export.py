@@ -17,7 +17,7 @@ from albert_keras.serving.layout import check_model_name
 def export(
     given,
     *,
-    run: Path,
+    run: Annotated[Path, Option()],
     out: Annotated[Path, Option()],
     step: Step = None,
     sequence_length: Annotated[
