@@ -1,7 +1,6 @@
 """Text in, answer out, from an exported folder; no run and no training file is needed."""
 
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -212,12 +211,12 @@ class Predictor:
         """Returns a vector for each text, or for one: `pooled_output`, float32 [B, H]."""
         return self.ask("encode", text=_listed(texts))["pooled_output"]
 
-    def ask(self, signature: str, **inputs: list[Any]) -> dict[str, np.ndarray]:
-        """Calls a signature over strings, with all rows in one batch.
+    def ask(self, signature: str, /, **inputs: Any) -> dict[str, np.ndarray]:
+        """Calls a signature, with all rows in one batch.
 
         Args:
             signature: str. Its name.
-            inputs: list of str by name, equally long; lists of lists of str for a matrix.
+            inputs: Arrays or nested lists [B, ...] by name.
 
         Returns:
             dict of np.ndarray [B, ...], strings as bytes.
@@ -225,10 +224,6 @@ class Predictor:
         Raises:
             InputError: If the signature does not exist, or takes other inputs.
         """
-        return self.call(signature, inputs)
-
-    def call(self, signature: str, inputs: Mapping[str, Any]) -> dict[str, np.ndarray]:
-        """Calls any signature, with arrays or nested lists [B, ...] by name; as `ask`."""
         from albert_keras.serving.saved_model.signatures import to_array  # loads TensorFlow
 
         self._check_signature(signature)

@@ -95,7 +95,7 @@ def export(
         exact = module if precision == "float32" else source.string_model("float32")
         losses = compare(source, exact, precision, predictor, lite_files)
         logger.info("4/4 answering the warm-up requests")
-        write_warm_up(draft.folder, signatures, module.buckets, predictor.call)
+        write_warm_up(draft.folder, signatures, module.buckets, predictor.ask)
         record = source.describe() | {
             "precision": precision,
             "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},

@@ -37,7 +37,7 @@ class ServedModel:
             for name in self._signatures
         }
         for signature in self._signatures.values():  # the first call takes longer than later ones
-            self._predictor.call(signature.name, sample_inputs(signature, [b""], length=1))
+            self._predictor.ask(signature.name, **sample_inputs(signature, [b""], length=1))
 
     def describe(self) -> dict[str, Any]:
         """Returns the description of the model that the page needs, plain JSON."""
@@ -64,4 +64,4 @@ class ServedModel:
                 raise InputError(
                     f"The input `{alias}` must have at most {_MAX_TEXTS} texts. Received: {rows}."
                 )
-        return write_answer(self._predictor.call(name, tensors), "instances" in document)
+        return write_answer(self._predictor.ask(name, **tensors), "instances" in document)

@@ -179,17 +179,17 @@ def _bytes_of(text, name):
 
 
 def write_warm_up(
-    folder: Path, signatures: list[Signature], buckets: Sequence[int], call: Callable
+    folder: Path, signatures: list[Signature], buckets: Sequence[int], ask: Callable
 ) -> None:
     """Sends requests to a SavedModel, then writes them where a server looks for them.
 
-    A server refuses a version if one of its requests fails; so nothing is written if `call` raises
+    A server refuses a version if one of its requests fails; so nothing is written if `ask` raises
     an error.
 
     Args:
         folder: The folder of the version.
         buckets: See `sample_requests`.
-        call: Calls a signature of the SavedModel by its name, with inputs as `sample_inputs`.
+        ask: Calls a signature of the SavedModel, as `Predictor.ask`.
     """
     path = folder / WARM_UP_FILE
     path.parent.mkdir(exist_ok=True)
@@ -197,7 +197,7 @@ def write_warm_up(
     progress = CountedProgress(logger, "answering", len(requests), "warm-up requests")
     with whole_file(path) as temporary, tf.io.TFRecordWriter(str(temporary)) as writer:
         for signature, inputs in requests:
-            call(signature.name, inputs)
+            ask(signature.name, **inputs)
             log = _prediction_log(signature, inputs)
             writer.write(log.SerializeToString(deterministic=True))
             progress.add()

@@ -218,7 +218,7 @@ def test_the_file_lies_where_servers_look_with_one_record_for_each_request_answe
     model, monkeypatch
 ):
     signatures = read_signatures(model)
-    write_warm_up(model, signatures, [16, 32], Predictor(model).call)
+    write_warm_up(model, signatures, [16, 32], Predictor(model).ask)
     path = model / "assets.extra" / "tf_serving_warmup_requests"
     records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
     assert records == [
@@ -229,5 +229,5 @@ def test_the_file_lies_where_servers_look_with_one_record_for_each_request_answe
     path.unlink()
     monkeypatch.setattr("albert_keras.serving.saved_model.signatures._BATCH_SIZE", 9)
     with pytest.raises(InputError, match="`serving_default` of .* failed: .*more than 8"):
-        write_warm_up(model, signatures, [8], Predictor(model).call)
+        write_warm_up(model, signatures, [8], Predictor(model).ask)
     assert not list((model / WARM_UP_FILE).parent.iterdir())

@@ -162,10 +162,10 @@ def test_all_models_encode_and_take_ids(of_kind, pairs_predictor, tiny_tokenizer
     np.testing.assert_allclose(encoded["sequence_output"][0, : len(ids)], sequence, atol=1e-5)
     np.testing.assert_allclose(encoded["mean_output"][0], sequence.mean(axis=0), atol=1e-5)
 
-    logits = pairs_predictor.call("predict_tokens", inputs)["logits"]
+    logits = pairs_predictor.ask("predict_tokens", **inputs)["logits"]
     found = call(pairs_predictor, "serving_default", [b"The old\tferry"])
     np.testing.assert_allclose(tf.nn.softmax(logits), found["probabilities"], atol=1e-5)
-    wild = pairs_predictor.call("predict_tokens", dict.fromkeys(inputs, [[-5, 10**6, 2]]))
+    wild = pairs_predictor.ask("predict_tokens", **dict.fromkeys(inputs, [[-5, 10**6, 2]]))
     assert np.isfinite(wild["logits"]).all()
 
 

@@ -21,7 +21,7 @@ def call(predictor):
 
     def call(name, *texts):
         names = ("first", "second") if name == "sentence_order" else ("text",)
-        return predictor.call(name, dict(zip(names, texts, strict=True)))
+        return predictor.ask(name, **dict(zip(names, texts, strict=True)))
 
     return call
 
