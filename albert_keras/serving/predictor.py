@@ -207,10 +207,6 @@ class Predictor:
             for first, second, answer in zip(*pairs, answers, strict=True)
         ]
 
-    def encode(self, texts: list[str] | str) -> np.ndarray:
-        """Returns a vector for each text, or for one: `pooled_output`, float32 [B, H]."""
-        return self.ask("encode", text=_listed(texts))["pooled_output"]
-
     def ask(self, signature: str, /, **inputs: Any) -> dict[str, np.ndarray]:
         """Calls a signature, with all rows in one batch.
 

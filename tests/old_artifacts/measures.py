@@ -194,7 +194,7 @@ def of_pretrained_export(path):
             answer.in_order
             for answer in predictor.sentence_order(*map(list, zip(*PAIRS, strict=True)))
         ],
-        "encode": predictor.encode(texts)[:, :8].tolist(),
+        "encode": predictor.ask("encode", text=texts)["pooled_output"][:, :8].tolist(),
     }
 
 

@@ -27,7 +27,7 @@ def test_masks_orders_and_texts_are_answered(tiny_export, predictor):
     assert "[MASK]" not in first.filled_text
     answers = predictor.sentence_order(["It began.", "It ended."], ["It ended.", "It began."])
     assert all(0 < answer.in_order < 1 for answer in answers)
-    assert predictor.encode(["one", "two"]).shape == (2, 32)
+    assert predictor.ask("embed", text=["one", "two"])["embedding"].shape == (2, 32)
 
 
 def test_what_a_model_cannot_answer_is_refused(predictor):
