@@ -53,6 +53,12 @@ def complete(opened: OpenedModel) -> OpenedModel:
             "that compares two texts, which other formats do not have. Fine-tune with "
             "`pair_encoding=joint`."
         )
+    if opened.task.get("pooling") == "mean" and opened.task["name"] != "similarity":
+        raise InputError(
+            f"`{opened.path}` must be a run whose head reads the pooled output. Received: a head "
+            "on the mean over the tokens, which other formats do not have. Fine-tune with "
+            "`task.pooling=pooler`."
+        )
     model, task = opened.in_memory(), build_task(TaskConfig(**opened.task))
     if task.kind in ("multi_label", "spans_or_none") or task.config.threshold is not None:
         logger.warning(

@@ -166,9 +166,10 @@ class AlbertForTask(ConfiguredModel, keras.Model):
     def _pooled(self, inputs, training, dropout_seed):
         """Returns the pooled output, [B, H]; the last block is computed only at [CLS].
 
-        Of a frozen encoder it is the mean of the features: its [CLS] was not trained for a task.
+        Of a model that does not read the pooler it is the mean over the tokens, and so of a frozen
+        encoder: its [CLS] was not trained for a task.
         """
-        if self.features is not None:
+        if not self._reads_pooler:
             hidden = self._sequence(inputs, training, dropout_seed)
             return mean_over_tokens(hidden, token_mask(inputs))
         positions = tf.zeros_like(tf.convert_to_tensor(inputs["input_ids"])[:, :1])

@@ -112,6 +112,8 @@ class AlbertForClassification(LabelsModel):
         pair_encoding: str. "joint" classifies the pooled output of `[CLS] a [SEP] b [SEP]`;
             "separate" takes the same inputs, but encodes each text as a sequence of its own, and
             classifies the comparison of their means over the real tokens, see `comparison`.
+        pooling: str. "pooler" classifies the pooled output of a sequence, as in the papers; "mean"
+            the mean over its tokens, which learns more from few examples in small models.
         threshold: float or None. Probability from which `answer` chooses the second of two
             classes; None chooses the more likely one.
         **kwargs: As in `AlbertForTexts`.
@@ -142,6 +144,7 @@ class AlbertForClassification(LabelsModel):
         config: AlbertConfig,
         num_labels: int | None = None,
         pair_encoding: str = "joint",
+        pooling: str = "pooler",
         threshold: float | None = None,
         **kwargs: Any,
     ):
@@ -149,8 +152,11 @@ class AlbertForClassification(LabelsModel):
             raise ValueError(
                 f"`pair_encoding` must be one of {PAIR_ENCODINGS}. Received: {pair_encoding!r}."
             )
-        self._reads_pooler = pair_encoding == "joint"  # before the encoder is built
-        self.pair_encoding = pair_encoding
+        if pooling not in ("pooler", "mean"):
+            raise ValueError(f"`pooling` must be pooler or mean. Received: {pooling!r}.")
+        # Before the encoder is built.
+        self._reads_pooler = pair_encoding == "joint" and pooling == "pooler"
+        self.pair_encoding, self.pooling = pair_encoding, pooling
         super().__init__(config, num_labels, **kwargs)
         self.threshold = threshold
 
@@ -181,6 +187,7 @@ class AlbertForClassification(LabelsModel):
             "label": "label",
             "labels": self.label_names,
             "pair_encoding": self.pair_encoding if self.pairs else "joint",
+            "pooling": self.pooling,
             "threshold": self.threshold,
         }
 
@@ -239,8 +246,9 @@ class AlbertForClassification(LabelsModel):
 
     def get_config(self) -> dict[str, Any]:
         of_pairs = {"pair_encoding": self.pair_encoding} if self.pair_encoding != "joint" else {}
+        pooling = {} if self.pooling == "pooler" else {"pooling": self.pooling}
         threshold = {} if self.threshold is None else {"threshold": self.threshold}
-        return super().get_config() | of_pairs | threshold
+        return super().get_config() | of_pairs | pooling | threshold
 
 
 @keras.saving.register_keras_serializable("albert_keras")

@@ -41,12 +41,21 @@ OWN_TASKS = {
     "tagging": "tagging",
     "similarity": "similarity",
 }
+#: Kinds whose head reads the vector of a text or of a pair.
+KINDS_OF_TEXTS = (
+    "classification",
+    "multi_label",
+    "regression",
+    "multi_regression",
+    "similarity",
+)
 #: Setting -> its usual value, and the kinds that can have another.
 _SETTINGS = {
     "class_weights": ("none", ("classification",)),
     "metric": (None, ("classification", "multi_label")),
     "threshold": (None, ("classification", "multi_label")),
     "objective": ("auto", ("similarity",)),
+    "pooling": ("auto", KINDS_OF_TEXTS),
     "offsets": ("characters", ("tagging",)),
     "word_split": (None, ("tagging",)),
 }

@@ -31,6 +31,9 @@ def _only_for(setting: str, tasks: Collection[str]) -> Rule:
 #: Hidden size from which `pair_encoding` auto encodes both texts of a pair as one sequence: with a
 #: size of 256, separate texts are better on each of five tasks (docs/measured.md).
 JOINT_FROM = 512
+#: Labels from which `pooling` auto is the mean over the tokens in such models: with 40 classes of
+#: five examples it is 7 and 11 points better, with 2 and 11 labels often worse (docs/measured.md).
+MANY_LABELS = 20
 
 
 class TaskConfig(Settings):
@@ -104,10 +107,12 @@ class TaskConfig(Settings):
         "What a training for similarity learns from: pairs of equivalent texts, or pairs with "
         "scores. auto uses all columns given.",
     )
-    pooling: Literal["mean", "cls", "pooler"] = setting(
-        "mean",
-        "similarity: what the vector of a text is: the mean over all tokens, the output at [CLS], "
-        "or the pooled output.",
+    pooling: Literal["auto", "mean", "cls", "pooler"] = setting(
+        "auto",
+        "What the vector of a text is: the mean over all tokens, the pooled output, or, for "
+        "similarity, the output at [CLS]. auto is the mean for similarity, and for single texts "
+        f"with {MANY_LABELS} labels or more in models narrower than {JOINT_FROM}, which learn more "
+        "from few examples so; else the pooled output.",
     )
     labels: tuple[str, ...] | None = setting(
         None,
@@ -176,6 +181,11 @@ class TaskConfig(Settings):
             ("data_dir", "name"),
             lambda data_dir, name: data_dir is None or name not in OWN_TASKS,
             "must not be given: your own examples come from `train`",
+        ),
+        Rule(
+            ("pooling", "name"),
+            lambda pooling, name: pooling != "cls" or name == "similarity",
+            "may be cls only for similarity",
         ),
         *(_only_for(column, OWN_TASKS) for column in ("text", "pair", "label")),
         _only_for("encoding", (*READ_FROM_TABLES, "tagging", "race")),

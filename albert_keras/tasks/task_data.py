@@ -13,9 +13,9 @@ from albert_keras.tasks.example_report import IN_TRAINING, report_examples
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.examples import digest_of_texts, normalised, row_of
 from albert_keras.tasks.finetune_config import FinetuneConfig
-from albert_keras.tasks.kinds import build_task
+from albert_keras.tasks.kinds import KINDS_OF_TEXTS, build_task
 from albert_keras.tasks.task import Task
-from albert_keras.tasks.task_config import JOINT_FROM, TaskConfig
+from albert_keras.tasks.task_config import JOINT_FROM, MANY_LABELS, TaskConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -65,6 +65,8 @@ def prepare(config: FinetuneConfig, initial_weights: OpenedModel, precision: str
     config.model.check(albert_config, task)
     train = task.read("train")
     dev = {split: task.read(split) for split in task.dev_splits}
+    task.config = with_pooling(config.task, task, albert_config.hidden_size)
+    config = config.replace(task=task.config)
     _check_metric(task, train, next(iter(dev.values())))
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
     logger.info("Examples of %s: train %s, %s", config.task.name, f"{len(train):,}", listing)
@@ -138,6 +140,15 @@ def with_pair_encoding(config: TaskConfig, hidden_size: int) -> TaskConfig:
         hidden_size,
     )
     return config.replace(pair_encoding=encoding)
+
+
+def with_pooling(config: TaskConfig, task: Task, hidden_size: int) -> TaskConfig:
+    """Returns a TaskConfig that says what of a sequence is the vector of a text, if one is read."""
+    if config.pooling != "auto" or task.kind not in KINDS_OF_TEXTS:
+        return config
+    has_many = len(task.labels) >= MANY_LABELS and hidden_size < JOINT_FROM
+    is_mean = task.kind == "similarity" or has_many and not task.takes_pair
+    return config.replace(pooling="mean" if is_mean else "pooler")
 
 
 def _with_length(config, albert_config):

@@ -57,6 +57,7 @@ class TextTask(Task):
             "num_labels": self.num_outputs,
             "labels": self.labels or None,
             "pair_encoding": encoding,
+            "pooling": "mean" if self.config.pooling == "mean" else "pooler",
             "pairs": self.takes_pair,
             "threshold": self.config.threshold,
         }

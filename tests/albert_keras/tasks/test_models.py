@@ -90,6 +90,20 @@ def test_a_cosine_is_of_the_vectors_of_two_texts_alone(pooling, rows_of):
     assert ("bert/pooler/dense/kernel" in names) == (pooling == "pooler")
 
 
+@pytest.mark.parametrize("pooling", ["mean", "pooler"])
+def test_classes_are_of_the_mean_over_the_tokens_or_of_the_pooled_output(pooling, rows_of):
+    model, inputs = small_model("classification", pooling=pooling), rows_of("classification")
+    _, sequence, pooled = in_numpy(model, inputs)
+    mask = inputs["input_mask"][..., None]
+    mean = (sequence * mask).sum(axis=1) / mask.sum(axis=1)
+    vectors = mean if pooling == "mean" else pooled
+    expected = vectors @ model.head.output_weights.numpy().T + model.head.output_bias.numpy()
+    np.testing.assert_allclose(model.outputs_of(inputs)["logits"], expected, atol=1e-5)
+    names = [name_of(weight) for weight in model.trainable_weights]
+    assert ("bert/pooler/dense/kernel" in names) == (pooling == "pooler")
+    assert type(model).from_config(model.get_config()).pooling == pooling
+
+
 @pytest.mark.parametrize("kind", DIFFERENT)
 def test_neither_padding_nor_skipping_it_changes_loss_or_gradients(kind, rows_of):
     model, skipping = small_model(kind), small_model(kind, skips_padding=True)

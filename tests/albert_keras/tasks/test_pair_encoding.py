@@ -2,10 +2,19 @@
 
 import pytest
 
+from albert_keras.conversion.convert import convert
+from albert_keras.serving.predictor import Predictor
+from albert_keras.serving.publish import export
+from albert_keras.tasks.finetuned import open_finetuned
 from albert_keras.tasks.kinds import build_task
+from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.tasks.task_data import with_pair_encoding
+from albert_keras.tasks.task_data import with_pair_encoding, with_pooling
 from data_pipeline.errors import InputError
+
+#: A task with so many labels that texts are read by their mean.
+MANY = {"name": "classification", "text": "a", "label": "c"}
+MANY |= {"labels": [str(number) for number in range(20)]}
 
 
 @pytest.mark.parametrize("name", ["sst-2", "race", "tagging"])
@@ -33,3 +42,41 @@ def test_narrow_models_encode_the_texts_of_pairs_separately(settings, chosen, ca
     )
     wide = with_pair_encoding(TaskConfig(**settings), 768).pair_encoding
     assert wide == ("auto" if chosen == "auto" else "joint")
+
+
+@pytest.mark.parametrize(
+    "settings, narrow, wide",
+    [
+        (MANY, "mean", "pooler"),
+        (MANY | {"pooling": "pooler"}, "pooler", "pooler"),
+        (MANY | {"labels": MANY["labels"][1:]}, "pooler", "pooler"),
+        (MANY | {"name": "pair", "pair": "b"}, "pooler", "pooler"),
+        ({"name": "sts-b"}, "pooler", "pooler"),
+        ({"name": "similarity", "text": "a", "pair": "b"}, "mean", "mean"),
+        ({"name": "tagging"}, "auto", "auto"),
+    ],
+    ids=str,
+)
+def test_narrow_models_read_the_mean_over_the_tokens_for_many_labels(settings, narrow, wide):
+    config = TaskConfig(**settings)
+    for size, chosen in ((511, narrow), (512, wide)):
+        assert with_pooling(config, build_task(config), size).pooling == chosen
+
+
+def test_a_pooling_must_be_one_of_the_task():
+    for name, pooling in (("tagging", "mean"), ("sst-2", "cls")):
+        with pytest.raises(InputError, match="pooling"):
+            build_task(TaskConfig(name=name, pooling=pooling))
+
+
+def test_a_head_on_the_mean_answers_and_is_in_no_other_format(
+    tune, untrained, toy_config, tmp_path
+):
+    config = toy_config.replace(task=toy_config.task.replace(pooling="mean"))
+    tuned = tune(tmp_path / "out", config).path
+    assert open_finetuned(tuned).pooling == "mean"
+    [answer] = predict_task(tuned, ["a window"]).answers
+    [found] = Predictor(export(tuned, tmp_path / "exported").path).answer(["a window"])
+    assert found.probability == pytest.approx(answer.probability, abs=1e-5)
+    with pytest.raises(InputError, match="must be a run whose head reads the pooled output"):
+        convert(tuned, tmp_path / "converted", to="hugging-face")
