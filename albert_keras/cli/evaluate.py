@@ -19,7 +19,7 @@ _WANTED = (
     "`albert-keras pretrain` or `finetune`."
 )
 #: The options for examples alone.
-_OF_EXAMPLES = ("split", "data_dir", "out", "encoding", "skip_bad_rows")
+_OF_EXAMPLES = ("split", "data_dir", "out", "encoding", "skip_bad_rows", "miss_cost")
 
 
 @command()
@@ -39,6 +39,7 @@ def evaluate(
     encoding: Encoding = None,
     skip_bad_rows: SkipBadRows = None,
     allow_trained_rows: bool = False,
+    miss_cost: Annotated[float | None, Option(min=0, metavar="NUMBER")] = None,
 ):
     """Evaluate a model on held-out records or examples, compared with guessing.
 
@@ -56,6 +57,8 @@ def evaluate(
       batch_size: Rows per batch.
       strategy: Distribution strategy.
       allow_trained_rows: Score examples or records even if the model was trained on all of them.
+      miss_cost: Find the thresholds at which errors cost least, if one missed example of a label
+        costs as much as this number of wrong alarms.
     """
     del given["run"]
     place = detect(run, _KINDS, _WANTED)
@@ -100,6 +103,7 @@ def describe_task(evaluation):
     if evaluation.thresholds:
         where = "on the same examples" if evaluation.has_own_thresholds else "in training"
         lines.append(f"  thresholds fitted {where}: {thresholds_text(evaluation.thresholds)}")
+    lines += threshold_lines(evaluation.threshold_tables)
     if overlap and overlap.normalised:
         lines.append(f"  {overlap.sentence(ROWS)}")
     caution = count_caution(count, metric, "evaluated set")
@@ -111,6 +115,23 @@ def describe_task(evaluation):
         shown_files = [f"{name}: {files[name]}" for name in files if name != "answers"]
         lines += ["   ".join(shown_files), f"answers: {', '.join(files['answers'])}"]
     return lines
+
+
+def threshold_lines(tables):
+    """Returns a table with precision and recall of each ThresholdTable, list of str."""
+    if not tables:
+        return []
+
+    def cell(row):
+        return f"{row.precision:.2f} {row.recall:.2f}"
+
+    header = ["precision, recall from", *(f"{row.threshold:g}" for row in tables[0].rows[::2])]
+    rows = [[one.label, *map(cell, one.rows[::2])] for one in tables]
+    if tables[0].cheapest is not None:
+        header.append("least cost")
+        for row, one in zip(rows, tables, strict=True):
+            row.append(f"{cell(one.cheapest)} from {one.cheapest.threshold:.3f}")
+    return table(header, rows)
 
 
 def describe(evaluation):

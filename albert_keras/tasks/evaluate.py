@@ -9,6 +9,7 @@ from albert_keras.models.text_rows import TextRows
 from albert_keras.runs.trained_data import ROWS, check_overlap, read_digests
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import check_required, write_skipped_rows
+from albert_keras.tasks.costs import ThresholdTable, threshold_tables
 from albert_keras.tasks.example_source import digest_of
 from albert_keras.tasks.finetuned import open_finetuned, open_run, task_of
 from albert_keras.tasks.metrics import Interval
@@ -53,6 +54,8 @@ class TaskEvaluation(NamedTuple):
     verdict: Verdict | None = None
     #: Fields of an `Overlap`: how many of the examples were trained on; None if it is unknown.
     overlap: dict[str, Any] | None = None
+    #: Of the second of two classes, or of several labels.
+    threshold_tables: tuple[ThresholdTable, ...] = ()
 
     def rows(self) -> list[Row]:
         """Returns the main score, and that of the best constant answer, as `results.rows`."""
@@ -78,6 +81,7 @@ def evaluate_task(
     encoding: str | None = None,
     skip_bad_rows: bool | None = None,
     allow_trained_rows: bool = False,
+    miss_cost: float | None = None,
 ) -> TaskEvaluation:
     """Scores a fine-tuned model.
 
@@ -93,6 +97,8 @@ def evaluate_task(
         encoding, skip_bad_rows: How to read `data`, if not as in training.
         allow_trained_rows: bool. Whether to score examples that were all trained on. Without it
             they are an InputError, as their score is no estimate for new examples.
+        miss_cost: float or None. How many wrong alarms one missed example of a label costs, for the
+            threshold with the least cost; see `threshold_tables`.
 
     Returns:
         TaskEvaluation.
@@ -158,4 +164,5 @@ def evaluate_task(
         positive_class=task.positive_class,
         verdict=verdict,
         overlap=None if overlap is None else overlap._asdict(),
+        threshold_tables=threshold_tables(task, examples, answers, miss_cost),
     )
