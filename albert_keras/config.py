@@ -290,15 +290,6 @@ class AlbertConfig(Settings):
         number = -(-length // self.attention_block_size)
         return self.attention == "block-sparse" and number > self.key_blocks
 
-    def attended_keys(self, length: int) -> int:
-        """Returns the mean number of positions that one of `length` positions attends to."""
-        if not self.is_sparse_at(length):
-            return length
-        size = self.attention_block_size
-        number, keys = -(-length // size), self.key_blocks * size
-        few = self.attention_global_blocks  # blocks that attend to all positions
-        return -(-(few * number * size + (number - few) * keys) // number)
-
     def summary(self) -> str:
         """Returns the shape in a few words, as models print it."""
         return (

@@ -20,7 +20,7 @@ from albert_keras.keras_versions import (
     forget_steps,
     num_batches,
 )
-from albert_keras.optimization.lamb import AdamW, Lamb
+from albert_keras.optimization.lamb import EXCLUDED, AdamW, Lamb
 from albert_keras.optimization.muon import Muon
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 
@@ -82,16 +82,14 @@ def build_optimizer(config, *, num_steps, adjustable=False, matrix_dtype="float3
         decay_from_warmup_end=config.decay_from_warmup_end,
         adjustable=adjustable,
     )
-    unscaled = (*config.exclude_patterns, *config.unscaled_patterns)
-    lamb = partial(Lamb, exclude_from_layer_adaptation=unscaled)
-    muon = partial(Muon, momentum=config.momentum, matrix_dtype=matrix_dtype)
+    lamb = partial(Lamb, exclude_from_layer_adaptation=(*EXCLUDED, *config.unscaled))
+    muon = partial(Muon, matrix_dtype=matrix_dtype)
     return (_NAMED | {"lamb": lamb, "muon": muon})[config.name](
         learning_rate=schedule,
         beta_1=config.beta_1,
         beta_2=config.beta_2,
         epsilon=config.epsilon,
         weight_decay=config.weight_decay,
-        exclude_from_weight_decay=config.exclude_patterns,
         global_clipnorm=config.clip_norm if clips else None,
     )
 

@@ -5,8 +5,7 @@ encoder. `build.py` creates the Keras optimizer.
 """
 
 import math
-import re
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, NonNegativeInt, field_validator
 
@@ -151,21 +150,14 @@ class OptimizerConfig(Settings):
     )
     beta_1: DecayRate = setting(0.9, "Decay rate of the first moment.")
     beta_2: DecayRate = setting(0.999, "Decay rate of the second moment.")
-    momentum: DecayRate = setting(0.95, "Decay rate of the momentum of muon's matrices.")
     epsilon: PositiveNumber = setting(1e-6, "Added to the square root of the second moment.")
     clip_norm: PositiveNumber | None = setting(
         1.0, "Maximum global norm of the gradients; None disables clipping."
     )
-    exclude_patterns: tuple[str, ...] = setting(
-        ("LayerNorm", "layer_norm", "bias"),
-        "Regular expressions searched in variable names. Matching variables have no "
-        "weight decay and, with LAMB, no trust ratio.",
-    )
-    unscaled_patterns: tuple[str, ...] = setting(
-        (),
-        "Regular expressions searched in variable names. Matching variables have no trust ratio "
-        "with LAMB, but weight decay.",
-    )
+
+    #: Regular expressions searched in the names of weights that have no trust ratio with LAMB,
+    #: besides those that have no weight decay either.
+    unscaled: ClassVar[tuple[str, ...]] = ()
 
     @field_validator("lr", mode="before")
     @classmethod
@@ -184,18 +176,6 @@ class OptimizerConfig(Settings):
                 f"must be at most {_MAX_LR:,}: no training converges with a higher learning rate"
             )
         return number
-
-    @field_validator("exclude_patterns", "unscaled_patterns")
-    @classmethod
-    def _patterns_compile(cls, patterns):
-        for pattern in patterns:
-            try:
-                re.compile(pattern)
-            except re.error as error:
-                raise ValueError(
-                    f"contains {pattern!r}, which is not a regular expression: {error}"
-                ) from error
-        return patterns
 
     def resolved(
         self, batch_size: int, hidden_size: int = 768, on_tpu: bool = False
@@ -249,11 +229,7 @@ class FinetuneOptimizer(OptimizerConfig):
         "lamb or adamw, both without bias correction, or muon. auto is lamb for models with a "
         f"hidden size below {_BASE}, and adamw for others and for a head on a frozen encoder.",
     )
-    unscaled_patterns: tuple[str, ...] = setting(
-        _NEW_WEIGHTS,
-        "Regular expressions searched in variable names. Matching variables have no trust ratio "
-        "with LAMB, but weight decay. The default are the weights of the head.",
-    )
+    unscaled: ClassVar[tuple[str, ...]] = _NEW_WEIGHTS
 
     @staticmethod
     def usual_warmup(num_steps: int) -> int:

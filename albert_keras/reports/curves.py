@@ -30,7 +30,7 @@ PANELS = (
     Panel("Speed", "per second", ("tokens_per_second", "positions_per_second")),
     Panel("Learning rate", "learning rate", ("learning_rate",)),
     Panel("Gradient norm before clipping", "global norm, log scale", ("gradient_norm",), True),
-    Panel("Hardware use", "fraction", ("mfu", "input_wait")),
+    Panel("Waiting for data", "fraction of the time", ("input_wait",)),
 )
 
 

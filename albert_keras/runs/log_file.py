@@ -12,7 +12,7 @@ from data_pipeline.limits import parse_json
 logger = logging.getLogger(__name__)
 
 #: Keys of a line that depend on the clock; all others are the same if a run is repeated.
-TIMING = ("tokens_per_second", "positions_per_second", "mfu", "input_wait", "seconds")
+TIMING = ("tokens_per_second", "positions_per_second", "input_wait", "seconds")
 
 _LOG = "log.jsonl"
 #: Key of the lines that are no reports of the training.

@@ -57,7 +57,6 @@ _FREE = tuple(
         "keep_optimizer_state",
         "report_every",
         "evaluate_every",
-        "peak_tflops",
         "epochs",  # follows from `steps`, which is compared
         "eval_batch_size",
     )

@@ -8,7 +8,6 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.models.text_rows import Rows
-from albert_keras.shape import forward_flops
 from albert_keras.training.batches import batches_of
 from data_pipeline.reader.reader import read_ahead, training_numbers
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -68,18 +67,6 @@ class ExampleSource:
     def batches(self, strategy, first_step):
         """Returns the batches of a strategy's replicas from a step on, see `batches_of`."""
         return batches_of(strategy, self.training, functools.partial(self._dataset, first_step))
-
-    def flops(self, model) -> int:
-        """Returns the useful operations of one step with a model, without its small head.
-
-        For an average batch without padding, as most rows of a task are short. A frozen encoder
-        computes no gradient, which would be two thirds of the operations.
-        """
-        sequences = self.positions_per_step // self.rows.max_seq_length
-        lengths, counts = np.unique(self.rows.lengths, return_counts=True)
-        flops = [forward_flops(model.config, sequences, int(length)) for length in lengths]
-        passes = 3 if model.features is None else 1
-        return passes * int(np.average(flops, weights=counts))
 
     def _dataset(self, first_step, worker=(0, 1), replicas=1):
         index, count = worker

@@ -25,13 +25,10 @@ class TrainingDiverged(Exception):
 
     mistakes = (Mistake.DIVERGED,)
 
-    def __init__(self, path, step: int, skipped: int, records: list[int]):
+    def __init__(self, path, step: int, skipped: int):
         self.step = step  # the step that was saved
-        self.records = records  # numbers of the records of its batch
-        shown = ", ".join(map(str, records[:8])) + (", ..." if len(records) > 8 else "")
         super().__init__(
             f"`{path}` ended at step {step}: loss or gradients of the last {skipped} steps were "
-            "not finite, or had spikes. The weights from before these steps are saved. The last "
-            f"batch contained records {shown} (all of them: {path}/diverged.json). Check these "
-            "records, lower `lr`, or give the same command to continue with the next records."
+            "not finite, or had spikes. The weights from before these steps are saved. Lower `lr`, "
+            "or give the same command to continue with the next records."
         )

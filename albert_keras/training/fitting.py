@@ -157,10 +157,6 @@ class SingleStage:
         """Returns the data of the run."""
         return self._source
 
-    def numbers(self, step: int):
-        """Returns the numbers of the records seen after this number of steps: int64 [B]."""
-        return self._source.numbers(step)
-
 
 def fit(
     context: RunContext,
@@ -182,9 +178,8 @@ def fit(
         max_steps: Largest number of steps to make now; None if it is not limited.
         stages: Stages or None. The stages of the run; None if it has only one.
         callbacks: More callbacks, see `RunCallbacks`. If a callback has a method
-            `begin_stage(positions_per_step, flops_per_step)`, it is called at the beginning of each
-            stage with the trained positions of a step, B · S, padding included, and its useful
-            operations.
+            `begin_stage(positions_per_step)`, it is called at the beginning of each stage with the
+            trained positions of a step, B · S, padding included.
         clock: Seconds by which a time budget is measured; callbacks may stop it.
 
     Returns:
@@ -205,9 +200,7 @@ def fit(
 
     saving = _save_checkpoints(context, scores, stages, budget)
     skipped_before = int(model.guard.consecutive_skips.numpy())
-    diverged = StopWhenDiverged(
-        run.path, progress, stages.numbers, skipped_before, context.is_chief
-    )
+    diverged = StopWhenDiverged(progress, skipped_before)
     first: list = [_report(context)]
     last: list = [diverged, saving]
     if scores is not None:
@@ -221,9 +214,9 @@ def fit(
         _fit_stages(context, stages, run_callbacks, has_budget=budget is not None)
         run_callbacks.end()
         saving.save_now()  # if `max_steps` ended it before the end of the run
-    if diverged.numbers is not None:
+    if diverged.has_diverged:
         skipped = int(model.guard.consecutive_skips.numpy())
-        raise TrainingDiverged(run.path, saving.saved, skipped, diverged.numbers)
+        raise TrainingDiverged(run.path, saving.saved, skipped)
     if any_of(context.strategy, saving.stopped_by is not None):
         raise TrainingStopped(run.path, saving.saved, saving.stopped_by)
     if progress.step < progress.end:
@@ -238,7 +231,7 @@ def _fit_stages(context, stages, run_callbacks, has_budget):
         if plan.ends[number] <= progress.step:  # changed settings may leave no step
             continue
         part = stages.begin(number, context, progress.step)
-        run_callbacks.begin_stage(part.positions_per_step, part.flops(context.training_step))
+        run_callbacks.begin_stage(part.positions_per_step)
         end = _ENDLESS if has_budget else plan.ends[number]  # the clock ends the stage
         context.training_step.fit(
             part.batches(context.strategy, progress.step),
@@ -257,7 +250,6 @@ def _report(context):
         context.run.path,
         training.report_every,
         context.progress,
-        peak_flops=_peak_flops(context.strategy, training),
         writes=context.is_chief,
     )
 
@@ -325,9 +317,3 @@ def _score(scores, progress, is_in_last_stage):
     if not is_in_last_stage:  # other records, lengths or masks have other losses
         return None, None
     return progress.line.get("loss"), "training"
-
-
-def _peak_flops(strategy, training):
-    """Returns the peak of all replicas together, in operations per second; None if not given."""
-    peak = training.peak_tflops
-    return peak and peak * 1e12 * strategy.num_replicas_in_sync

@@ -140,12 +140,6 @@ class LoopConfig(Settings):
         "the number of steps.",
         metavar="DURATION",
     )
-    peak_tflops: float | None = option(
-        None,
-        "Peak TFLOP/s of one replica, to report the model FLOPs utilization (MFU).",
-        gt=0,
-    )
-
     rules: ClassVar[tuple[Rule, ...]] = tuple(
         Rule(
             (name, "steps_per_execution"),

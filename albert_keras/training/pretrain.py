@@ -123,7 +123,7 @@ def pretrain(
         config = _resolve(config, strategy, records)
         staged = None
         if config.stages:
-            staged = Stages(stages, config, albert_config, start.trained_positions)
+            staged = Stages(stages, config, start.trained_positions)
         with strategy.scope():
             context = _begin(start, strategy, out, config, albert_config, records, stages, lock)
             scores = None

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from albert_keras.config import AlbertConfig
 from albert_keras.runs.run_record import check_tokenizer, describe_records
-from albert_keras.shape import training_flops
 from albert_keras.training.batches import batches_of
 from albert_keras.training.config import TrainingConfig
 from data_pipeline.config import MaskingConfig
@@ -16,7 +14,6 @@ from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import (
     evaluation_dataset,
     training_dataset,
-    training_numbers,
     uses_dynamic_masks,
 )
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -84,17 +81,6 @@ class RecordSource:
         for file in self._tokenizer.iterdir():
             shutil.copyfile(file, folder / file.name)
 
-    def numbers(self, step):
-        """Returns the numbers of the records seen after this number of steps: int64 [B]."""
-        training = self.training
-        return training_numbers(
-            step - self._steps_before,
-            training.batch_size,
-            len(self.records),
-            training.seed,
-            self._records_before,
-        )
-
     def batches(self, strategy, first_step):
         """Returns the batches of a strategy's replicas from a step on, see `batches_of`."""
         return batches_of(strategy, self.training, functools.partial(self.read, first_step))
@@ -117,19 +103,6 @@ class RecordSource:
     def positions_per_step(self) -> int:
         """Positions that a step trains on, padding included."""
         return self.training.batch_size * self.max_seq_length
-
-    def flops(self, model):
-        """Counts the useful operations of one step with a model (int)."""
-        has_head = model.sentence_order_head is not None
-        return step_flops(self.records, self.training, model.config, has_head)
-
-
-def step_flops(
-    records: RecordFiles, training: TrainingConfig, config: AlbertConfig, sentence_head: bool
-) -> int:
-    """Counts the useful operations of a step on records."""
-    lengths = records.info.max_seq_length, records.info.max_predictions_per_seq
-    return training_flops(config, training.batch_size, *lengths, sentence_head=sentence_head)
 
 
 def dynamic_masking(records: RecordFiles, training: TrainingConfig) -> MaskingConfig | None:

@@ -40,8 +40,6 @@ class Report(keras.callbacks.Callback):
 
     tokens_per_second     without padding
     positions_per_second  with padding
-    mfu                   model FLOPs utilisation (PaLM, section 4.1, arXiv 2204.02311), fraction
-                          of `peak_flops`; if the peak is known
     input_wait            fraction of the time spent waiting for data; if that is known
     seconds               since the last report, or since training started
 
@@ -55,23 +53,20 @@ class Report(keras.callbacks.Callback):
         folder: str | Path,  # of the run
         every: int,  # steps between reports
         progress: Progress,
-        peak_flops: float | None = None,  # of all replicas together, in operations per second
         writes: bool = True,  # if not, only resets the metrics at the same steps as the others
     ):
         super().__init__()
         self.folder, self.every, self.writes = Path(folder), every, writes
         self.progress = progress
-        self.positions_per_step = self.flops_per_step = 0  # see `begin_stage`
-        self.peak_flops = peak_flops
+        self.positions_per_step = 0  # see `begin_stage`
 
-    def begin_stage(self, positions_per_step: int, flops_per_step: int):
+    def begin_stage(self, positions_per_step: int):
         """Begins to report a stage, whose steps differ from those before.
 
         Args:
             positions_per_step: Positions that a step trains on, padding included.
-            flops_per_step: Useful operations, see `training_flops`.
         """
-        self.positions_per_step, self.flops_per_step = positions_per_step, flops_per_step
+        self.positions_per_step = positions_per_step
         self._stage_start: _Moment | None = None  # after the first execution, which builds a graph
 
     def on_train_begin(self, logs=None):
@@ -158,8 +153,6 @@ class Report(keras.callbacks.Callback):
             "tokens_per_second": fraction * tokens / seconds,
             "positions_per_second": steps * self.positions_per_step / seconds,
         }
-        if self.flops_per_step and self.peak_flops:
-            rates["mfu"] = steps * self.flops_per_step / seconds / self.peak_flops
         if start.waited is not None and now.waited is not None:
             rates["input_wait"] = min(max((now.waited - start.waited) / seconds, 0.0), 1.0)
         return rates | {"seconds": now.seconds - self._reported}
@@ -199,19 +192,12 @@ def _duration(seconds):
 
 
 def _on_screen(line):
-    """Returns a line of the log for the screen; with `-v`, also what concerns the machine alone."""
+    """Returns a line of the log for the screen."""
     parts = []
     for label, name, form in _ON_SCREEN:
         if name in line:
             parts.append(f"{label} {'-' if line[name] is None else format(line[name], form)}")
-    tokens = f"{line['tokens_per_second']:,.0f} tok/s"
-    if logger.isEnabledFor(logging.DEBUG):
-        parts.append(f"{tokens} ({line['positions_per_second']:,.0f} with padding)")
-        for label, name in (("mfu", "mfu"), ("wait", "input_wait")):
-            if name in line:
-                parts.append(f"{label} {line[name]:.0%}")
-    else:
-        parts.append(tokens)
+    parts.append(f"{line['tokens_per_second']:,.0f} tok/s")
     if line["skipped"]:
         parts.append(f"skipped {line['skipped']}")
     return "  ".join(parts)

@@ -114,12 +114,12 @@ class RunCallbacks(keras.callbacks.Callback):
         self._progress, self._every = progress, every
         self._begun_at = progress.step  # the step before this `fit`
 
-    def begin_stage(self, positions_per_step: int, flops_per_step: int):
+    def begin_stage(self, positions_per_step: int):
         """Begins a stage for the callbacks that have a method of this name."""
         self._progress.stage_is_over = False
         for callback in self._all:
             if hasattr(callback, "begin_stage"):
-                callback.begin_stage(positions_per_step, flops_per_step)
+                callback.begin_stage(positions_per_step)
 
     def set_model(self, model):
         super().set_model(model)

@@ -4,12 +4,10 @@ import logging
 import signal
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 import keras
 
 from albert_keras.training.run_callbacks import Progress
-from data_pipeline.files import write_json
 
 logger = logging.getLogger(__name__)
 
@@ -85,34 +83,20 @@ class StopWhenDiverged(keras.callbacks.Callback):
     """Ends `fit` after ten consecutive updates that were not finite, or spikes.
 
     Put it before `SaveCheckpoints`: what is saved are the weights before the first of them.
-    `diverged.json` in the folder of the run lists the steps and their records.
+
+    Args:
+        progress: Progress.
+        skipped_before: Consecutive skips before this `fit`; they do not end it.
     """
 
-    def __init__(
-        self,
-        folder: Path,  # of the run
-        progress: Progress,
-        numbers_of: Callable,  # the numbers of the records that a step sees, int array
-        skipped_before: int,  # consecutive skips before this `fit`; they do not end it
-        writes: bool,  # whether this worker writes files
-    ):
+    def __init__(self, progress: Progress, skipped_before: int):
         super().__init__()
-        self.folder, self.progress, self.writes = folder, progress, writes
-        self.numbers_of, self.skipped_before = numbers_of, skipped_before
-        self.numbers = None  # records of the last batch, once the run has diverged
+        self.progress, self.skipped_before = progress, skipped_before
+        self.has_diverged = False
 
     def on_train_batch_end(self, batch, logs=None):
         skipped = int(logs["skipped_in_row"])
         if skipped == 0:
             self.skipped_before = 0
-        if skipped - self.skipped_before < MAX_CONSECUTIVE_SKIPS:
-            return
-        step = self.progress.step
-        batches = [
-            {"step": before + 1, "records": [int(record) for record in self.numbers_of(before)]}
-            for before in range(step - MAX_CONSECUTIVE_SKIPS, step)
-        ]
-        self.numbers = batches[-1]["records"]
-        if self.writes:
-            write_json(self.folder / "diverged.json", batches, indent=None)
-        self.progress.stop_soon = True
+        if skipped - self.skipped_before >= MAX_CONSECUTIVE_SKIPS:
+            self.has_diverged = self.progress.stop_soon = True

@@ -46,7 +46,7 @@ class StagePlan:
         self,
         shares: Sequence[float],
         ends: Sequence[int],
-        work: Sequence[float],  # what a step of each stage takes, in any unit
+        work: Sequence[float],  # positions of a step of each stage
     ):
         self._shares = tuple(share / math.fsum(shares) for share in shares)
         self.ends = list(ends)

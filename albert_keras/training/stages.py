@@ -12,7 +12,7 @@ from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import should_skip_padding
 from albert_keras.training.config import PretrainingConfig, TrainingConfig
 from albert_keras.training.fitting import RunContext
-from albert_keras.training.record_source import RecordSource, dynamic_masking, step_flops
+from albert_keras.training.record_source import RecordSource, dynamic_masking
 from albert_keras.training.stage_plan import StagePlan, stage_ends
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import uses_dynamic_masks
@@ -120,16 +120,14 @@ class Stages:
         self,
         stages: Sequence[Stage],
         config: PretrainingConfig,  # resolved
-        albert_config: AlbertConfig,
         trained_positions: int = 0,  # of the weights that the run starts from
     ):
         self._stages, self._trained_positions = tuple(stages), trained_positions
         training, shares = config.training, [stage.share for stage in config.stages]
-        has_head = training.sentence_order_weight > 0
         self.plan = StagePlan(
             shares,
             stage_ends(training.steps, shares, training.steps_per_execution),
-            [step_flops(each.records, each.training, albert_config, has_head) for each in stages],
+            [each.training.batch_size * each.records.info.max_seq_length for each in stages],
         )
         self._number = 0  # of the stage that was begun last
 
@@ -184,10 +182,6 @@ class Stages:
         model.forget_graphs()
         self._number = number
         return self._source(number)
-
-    def numbers(self, step: int):
-        """Returns the numbers of the records seen after this number of steps: int64 [B]."""
-        return self._source(self.plan.number_at(step)).numbers(step)
 
     def _source(self, number):
         stage, plan = self._stages[number], self.plan

@@ -84,7 +84,7 @@ class FollowBudget(keras.callbacks.Callback):
         elif progress.last_step <= progress.first_step:
             progress.last_step = progress.first_step + 1
 
-    def begin_stage(self, positions_per_step: int, flops_per_step: int):
+    def begin_stage(self, positions_per_step: int):
         """Forgets the speed of the stage before."""
         self._durations.clear()
         self._is_ending = False

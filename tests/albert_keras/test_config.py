@@ -97,8 +97,6 @@ def test_attention_does_not_change_files_of_other_models_and_must_fit():
         False,
         True,
     )
-    # 64 blocks: the first attends to all, the others to 7 of 64 positions.
-    assert sparse.attended_keys(4096) == (4096 + 63 * 448) // 64
     with pytest.raises(InputError, match="attention_window_blocks` must be odd"):
         AlbertConfig(attention_window_blocks=2)
     with pytest.raises(InputError, match="at most 2,048 blocks"):

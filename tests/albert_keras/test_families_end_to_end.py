@@ -67,7 +67,7 @@ def settings(family, **model):
     training = {"steps": 2, "batch_size": 8, "report_every": 1, "precision": "float32"}
     return PretrainingConfig(
         model=shape | {"max_position_embeddings": 32} | model,
-        training=training | {"peak_tflops": 1.0},
+        training=training,
     )
 
 

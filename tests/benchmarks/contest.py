@@ -87,20 +87,19 @@ def hold_contest(contestants: Sequence[Contestant], repeats: int, seconds: float
     ]
 
 
-def contest_lines(results: Sequence[Measured], tokens: int, flops: float) -> Iterator[str]:
+def contest_lines(results: Sequence[Measured], tokens: int) -> Iterator[str]:
     """Yields a table of results, and the fastest product of each dtype, which it measures.
 
     Args:
         results: Of contestants, ours of each dtype among them.
         tokens: Tokens of a run.
-        flops: Useful operations of a run.
     """
     dtypes = dict.fromkeys(one.dtype for one in results)
     peaks = {dtype: in_new_process(measure_peak, dtype) for dtype in dtypes}
     for dtype, peak in peaks.items():
         yield f"fastest square product in {dtype}: {peak / 1e9:,.0f} GFLOP/s"
     ours = {one.dtype: one for one in results if one.name == OURS}
-    header = ["", "dtype", "ms", "tokens/s", "GFLOP/s", "of peak", "peak MB", "first run"]
+    header = ["", "dtype", "ms", "tokens/s", "peak MB", "first run"]
     header += ["ours: times faster", "weights", "first loss", "last loss"]
     rows = []
     for one in results:
@@ -109,8 +108,6 @@ def contest_lines(results: Sequence[Measured], tokens: int, flops: float) -> Ite
             [
                 *(one.name, one.dtype, _shown([1e3 * each for each in one.rounds], ".1f")),
                 f"{tokens / one.seconds:,.0f}",
-                f"{flops / one.seconds / 1e9:,.0f}",
-                f"{flops / one.seconds / peaks[one.dtype]:.0%}",
                 f"{one.peak_mb:,.0f}",
                 f"{one.facts['start_seconds']:.0f} s",
                 _shown(ratios, ".2f") if one.name != OURS else "",

@@ -35,7 +35,7 @@ def test_contestants_take_turns(tmp_path):
     assert log.read_text() == "aaabbb" + "aabb" + "bbaa"
     assert len(ours.rounds) == 2 and ours.seconds == sum(ours.rounds) / 2
     ratios = np.divide(peer.rounds, ours.rounds)
-    *_, last = contest_lines([ours, peer], tokens=40, flops=1e9)
+    *_, last = contest_lines([ours, peer], tokens=40)
     assert f"{ratios.mean():.2f} [{min(ratios):.2f}..{max(ratios):.2f}]" in last
     assert last.startswith("  peer") and last.split()[-3:] == ["7", "2.00", "1.00"]
 

@@ -2,7 +2,6 @@
 
 import importlib.util
 
-from albert_keras.shape import training_flops
 from albert_keras.training.loop_config import COMPILED
 from data_pipeline.errors import InputError
 from tests.benchmarks import trainers
@@ -49,12 +48,9 @@ def train(
             raise InputError(f"{peer} is not installed. pip install 'albert-keras[bench]'")
     print(machine_line())
     shape = make_shape(model, batch_size, max_seq_length)
-    flops = training_flops(
-        shape.config, batch_size, max_seq_length, shape.predictions, sentence_head=False
-    )
     print(
         f"a training step of {model}: B = {batch_size}, S = {max_seq_length}, "
-        f"P = {shape.predictions}, V = {shape.config.vocab_size}, {flops / 1e9:,.1f} useful GFLOP"
+        f"P = {shape.predictions}, V = {shape.config.vocab_size}"
     )
     first, *others = compile
     found = [(OURS, trainers.prepare_ours, ({"compile": first},))]
@@ -66,4 +62,4 @@ def train(
         for each in dict.fromkeys(precision)
     ]
     results = hold_contest(contestants, repeats, seconds)
-    print("\n".join(contest_lines(results, shape.tokens, flops)))
+    print("\n".join(contest_lines(results, shape.tokens)))

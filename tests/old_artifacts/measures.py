@@ -37,7 +37,6 @@ PRETRAINING = {
         "strategy": "single",
         "precision": "float32",
         "initial_output_bias": "zeros",
-        "peak_tflops": 1.0,
     },
     "optimizer": {"lr": 0.01, "warmup_steps": 2},
 }
@@ -52,7 +51,6 @@ FINETUNE = (
     *("--steps", "80", "--evaluate-every", "40", "--batch-size", "16", "--lr", "0.0007"),
     *("--max-seq-length", "32", "--seed", "5", "--precision", "float32", "--strategy", "single"),
     *("--set", "training.keep_checkpoints=1"),
-    *("--set", "training.peak_tflops=1.0"),
 )
 
 #: Keys of a line of the log that are the same whenever a run is repeated.

@@ -134,7 +134,7 @@ def config_of(kind: Kind) -> FinetuneConfig:
     return FinetuneConfig(
         task={"max_seq_length": 32} | dict(kind.task),
         training={"steps": 30, "batch_size": 8, "report_every": 30, "evaluate_every": 30}
-        | {"precision": "float32", "peak_tflops": 1.0, "checkpoint_every": 30},
+        | {"precision": "float32", "checkpoint_every": 30},
         optimizer={"name": "adamw", "lr": 0.001, "warmup_steps": 1},
     )
 

@@ -40,7 +40,7 @@ def command(place, tiny_tokenizer):
     words += ["--text", "Bemerkung", "--label", "toxic", "--label", "insult", "--skip-bad-rows"]
     words += ["--from", "random", "--albert-config", f"{place}/shape.json"]
     words += ["--tokenizer", f"{place}/tokenizer", "--max-seq-length", "24", "--steps", "1"]
-    return [*words, "--batch-size", "4", "--precision", "float32", "--set"]
+    return [*words, "--batch-size", "4", "--precision", "float32"]
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def tuned(place, command):
     """Returns the folder of a fine-tuning made by command, and what it printed."""
     out, log = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(log):
-        assert main([*command, "training.peak_tflops=1", "--out", f"{place}/tuned"]) == 0
+        assert main([*command, "--out", f"{place}/tuned"]) == 0
     return SimpleNamespace(path=place / "tuned", out=out.getvalue(), log=log.getvalue())
 
 
@@ -115,7 +115,7 @@ def test_a_run_cannot_contain_a_run_of_another_kind(tuned, command, tiny_records
     assert main(["pretrain", "--data", str(tiny_records), "--out", run]) == 2
     assert "contains a finetuning run, not a pretraining run" in capfd.readouterr().err
     for out in (run, str(tiny_run)):
-        assert main([*command, "training.peak_tflops=1", "--out", out]) == 2
+        assert main([*command, "--out", out]) == 2
         assert f"`{out}` is not empty, and nothing is ever overwritten" in capfd.readouterr().err
     assert sorted(tuned.path.parent.rglob("*")) == before
 

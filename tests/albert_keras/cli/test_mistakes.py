@@ -37,5 +37,5 @@ def test_the_number_is_in_the_last_line(capsys):
 
 
 def test_a_run_that_diverged_has_a_number(capsys):
-    assert report_error(TrainingDiverged(Path("run"), 5, 100, [1, 2]), debug=False) == 3
+    assert report_error(TrainingDiverged(Path("run"), 5, 100), debug=False) == 3
     assert capsys.readouterr().err.endswith("AK309: see docs/errors.md\n")

@@ -11,14 +11,12 @@ from albert_keras.optimization.lamb import AdamW, Lamb
 
 @pytest.mark.parametrize("name, kind", [("lamb", Lamb), ("adamw", AdamW)])
 def test_optimizer_and_schedule_are_those_configured(name, kind):
-    config = OptimizerConfig(
-        name=name, beta_1=0.8, beta_2=0.98, epsilon=1e-5, weight_decay=0.02, exclude_patterns=["b"]
-    )
+    config = OptimizerConfig(name=name, beta_1=0.8, beta_2=0.98, epsilon=1e-5, weight_decay=0.02)
     optimizer = build_optimizer(config.replace(lr=0.5), num_steps=1000)
     assert type(optimizer) is kind
     built, schedule = optimizer.get_config(), optimizer.schedule
     assert (built["beta_1"], built["beta_2"], built["epsilon"]) == (0.8, 0.98, 1e-5)
-    assert (built["weight_decay"], built["exclude_from_weight_decay"]) == (0.02, ["b"])
+    assert built["weight_decay"] == 0.02
     assert (schedule.num_steps, schedule.warmup_steps) == (1000, 100)
     assert math.isclose(schedule(100), 0.5 * 0.9, rel_tol=1e-6)
 

@@ -74,7 +74,6 @@ def test_a_chosen_warmup_is_kept_or_refused_with_both_numbers():
         ("name", "sgd", ""),
         ("beta_1", 1.0, ""),
         ("clip_norm", 0.0, ""),
-        ("exclude_patterns", ["("], ""),
     ],
 )
 def test_an_unusable_value_is_one_problem_under_its_name(field, value, message):

@@ -50,7 +50,7 @@ def lines_of(axes):
 
 
 def test_each_panel_shows_its_curves(drawn):
-    panels = drawn([line_of(50, mfu=0.4, input_wait=0.02), line_of(100, mfu=0.5, input_wait=0.01)])
+    panels = drawn([line_of(50, input_wait=0.02), line_of(100, input_wait=0.01)])
     assert list(panels) == [one.title for one in PANELS if one.title != "Scores of the task"]
     loss = lines_of(panels["Loss"])
     assert list(loss) == ["loss", "masked lm loss", "sentence order loss"]

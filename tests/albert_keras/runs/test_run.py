@@ -120,7 +120,7 @@ def test_what_computes_nothing_else_may_change_and_takes_effect(begin):
     begin()
     free = {"strategy": "single", "accumulation_steps": 2, "recompute": True}
     free |= {"checkpoint_every": 7, "keep_checkpoints": 1, "report_every": 3}
-    free |= {"evaluate_every": 5, "peak_tflops": 2.0}
+    free |= {"evaluate_every": 5}
     run = begin(**free)
     assert free.items() <= run.record["config"]["training"].items()
     assert run.checkpoints.keep == run.record["config"]["training"]["keep_checkpoints"]

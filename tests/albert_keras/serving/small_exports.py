@@ -55,7 +55,7 @@ def write_run(folder, task, model, tokenizer, corpus):
     """Writes a model as a fine-tuned run that it is the best checkpoint of."""
     config = FinetuneConfig(
         task=task.config,
-        training={"steps": 1, "batch_size": 4, "precision": "float32", "peak_tflops": 1.0},
+        training={"steps": 1, "batch_size": 4, "precision": "float32"},
     )
     examples = make_examples(corpus, task.kind, 4)
     columns, targets = task.columns(examples), task.targets(examples)

@@ -64,7 +64,7 @@ def toy_config(toy):
     task = {"name": "classification", "text": "text", "label": "label", "max_seq_length": 24}
     task |= {name: str(toy / f"{name}.tsv") for name in ("train", "dev")}
     training = {"steps": 100, "batch_size": 16, "report_every": 20, "precision": "float32"}
-    training |= {"evaluate_every": 5, "patience": 6, "checkpoint_every": 1000, "peak_tflops": 1.0}
+    training |= {"evaluate_every": 5, "patience": 6, "checkpoint_every": 1000}
     # From random weights LAMB learns too slowly for a test.
     optimizer = {"name": "adamw", "lr": 1e-3}
     return FinetuneConfig(task=task, training=training, optimizer=optimizer)

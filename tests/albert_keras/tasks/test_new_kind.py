@@ -110,7 +110,7 @@ def tuned(tiny_tokenizer, tiny_corpus, tmp_path_factory):
         tokenizer=tiny_tokenizer,
         config=FinetuneConfig(
             task={"name": "share", "max_seq_length": 24, **files},
-            training={"steps": 40, "batch_size": 16, "precision": "float32", "peak_tflops": 1.0},
+            training={"steps": 40, "batch_size": 16, "precision": "float32"},
             optimizer={"name": "adamw", "lr": 1e-3, "warmup_steps": 4},
         ),
     )

@@ -1,6 +1,4 @@
-"""A run whose losses are not finite ends saved, and says which records it fell over."""
-
-import json
+"""A run whose losses are not finite ends saved."""
 
 import numpy as np
 import pytest
@@ -11,15 +9,11 @@ from albert_keras.runs.log_file import read_log
 from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingDiverged
 from albert_keras.training.pretrain import pretrain
-from data_pipeline.reader.reader import training_numbers
-from data_pipeline.records.record_files import RecordFiles
 from tests.albert_keras.checkpoint_tensors import assert_same, tensors_of
 
 
 @pytest.mark.slow
-def test_ten_in_a_row_end_the_run_saved_and_named(
-    tiny_records, tiny_training, tmp_path, monkeypatch
-):
+def test_ten_in_a_row_end_the_run_saved(tiny_records, tiny_training, tmp_path, monkeypatch):
     loss, out = AlbertForPretraining._loss, tmp_path / "run"
 
     def poison(self, sums, counts):  # from the fourth step on
@@ -27,7 +21,7 @@ def test_ten_in_a_row_end_the_run_saved_and_named(
 
     monkeypatch.setattr(AlbertForPretraining, "_loss", poison)
     config = tiny_training.with_flags(steps=40, checkpoint_every=3)
-    with pytest.raises(TrainingDiverged, match="ended at step 13.*last 10 steps") as stopped:
+    with pytest.raises(TrainingDiverged, match="ended at step 13.*last 10 steps"):
         pretrain(tiny_records, out, config)
     assert Run.open(out).checkpoints.latest() == 13
     before, after = (
@@ -35,10 +29,6 @@ def test_ten_in_a_row_end_the_run_saved_and_named(
         for step in (9, 13)  # "bert/...", "cls/..."
     )
     assert_same(after, before)
-    batches = json.loads((out / "diverged.json").read_text())
-    assert [batch["step"] for batch in batches] == list(range(4, 14))
-    expected = training_numbers(12, 8, len(RecordFiles(tiny_records)), config.training.seed)
-    assert batches[-1]["records"] == stopped.value.records == expected.tolist()
     assert sum(line["skipped"] for line in read_log(out)) == 9  # up to the last report, step 12
     with pytest.raises(TrainingDiverged, match="ended at step 23"):  # ten more are tried
         pretrain(tiny_records, out, config)

@@ -42,7 +42,7 @@ class Simulation:
         self.callback.on_train_begin()
         while self.step < self.plan.ends[-1] and self.step != stop_at:
             self.progress.stage_is_over = False
-            self.callback.begin_stage(positions_per_step=256, flops_per_step=1)
+            self.callback.begin_stage(positions_per_step=256)
             while not self.progress.stage_is_over and self.step != stop_at:
                 self.progress.reach(self.step + stride)
                 self.now += self.seconds_of(self.step) * stride
