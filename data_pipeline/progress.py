@@ -11,25 +11,18 @@ from typing import NamedTuple
 
 from data_pipeline.errors import InputError
 
-#: Level of log records for a terminal, which come several times a second; it is below INFO, whose
-#: records are for log files and come every few seconds.
-UPDATE = 15
 _SECONDS_BETWEEN_LINES = 5
-_SECONDS_BETWEEN_UPDATES = 0.5
-#: Characters of the bar of a terminal.
-_WIDTH = 20
 
 _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _DURATION = re.compile("".join(rf"(?:{_NUMBER}{unit})?" for unit in _SECONDS))
 
-logging.addLevelName(UPDATE, "UPDATE")
 
 
 class State(NamedTuple):
     """How far work is: the attribute `progress` of its log records."""
 
-    text: str  # a line for log files
+    text: str  # a line for people
     action: str  # what is done, such as "evaluating"
     done: float
     total: float | None  # None if it is not known
@@ -44,25 +37,10 @@ class State(NamedTuple):
         del values["text"]
         return values
 
-    def as_bar(self) -> str:
-        """Returns a line for a terminal: a bar, the count, the rate and the remaining time."""
-        count = _number(self.done)
-        parts = [self.action]
-        if self.total:
-            fraction = min(self.done / self.total, 1)
-            filled = int(fraction * _WIDTH)
-            parts.append(f"[{'#' * filled}{'-' * (_WIDTH - filled)}] {fraction:4.0%}")
-            count = f"{count}/{_number(self.total)}"
-        rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
-        parts += [f"{count} {self.unit}", f"{rate}/s"]
-        if self.eta is not None:
-            parts.append(f"ETA {format_duration(self.eta)}")
-        return "  ".join(parts)
 
-
-def log_state(logger: logging.Logger, level: int, state: State) -> None:
+def log_state(logger: logging.Logger, state: State) -> None:
     """Logs the text of a state; the record has the state as its attribute `progress`."""
-    logger.log(level, "%s", state.text, extra={"progress": state})
+    logger.info("%s", state.text, extra={"progress": state})
 
 
 @contextlib.contextmanager
@@ -87,7 +65,7 @@ def lines_shown(verbose: int = 1) -> Iterator[None]:
 
 
 class CountedProgress:
-    """Logs how many things are done, for log files and more often for a terminal.
+    """Logs every few seconds how many things are done.
 
     Args:
         logger: Logger of the lines.
@@ -117,7 +95,7 @@ class CountedProgress:
         self._total_work = total if total_work is None else total_work
         self._done = 0.0 if isinstance(total, float) else 0
         self._work_done = 0.0
-        self._started = self._last_line = self._last_update = time.monotonic()
+        self._started = self._last_line = time.monotonic()
 
     def add(self, count: float = 1, work: float | None = None) -> None:
         """Counts things that are done, and logs a line if it is time for one."""
@@ -128,11 +106,7 @@ class CountedProgress:
         now = time.monotonic()
         if now >= self._last_line + _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            log_state(self._logger, logging.INFO, self._state(now - self._started))
-        is_shown = self._logger.isEnabledFor(UPDATE)
-        if is_shown and now >= self._last_update + _SECONDS_BETWEEN_UPDATES:
-            self._last_update = now
-            log_state(self._logger, UPDATE, self._state(now - self._started))
+            log_state(self._logger, self._state(now - self._started))
 
     def _state(self, seconds):
         count = _number(self._done)

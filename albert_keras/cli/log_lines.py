@@ -1,4 +1,4 @@
-"""Prints the log of a command: as lines, as a bar that moves on a terminal, or as JSON."""
+"""Prints the log of a command: as lines, of which a terminal overwrites some, or as JSON."""
 
 import json
 import logging
@@ -7,7 +7,6 @@ from datetime import datetime, timezone
 
 from albert_keras.report import printable
 from data_pipeline.errors import DOCUMENT
-from data_pipeline.progress import UPDATE
 
 #: Terminal code that erases the rest of the line.
 _CLEAR_LINE = "\x1b[K"
@@ -18,10 +17,6 @@ class LogLines(logging.StreamHandler):
 
     The numbers of the mistakes of an error are the attribute `mistakes` of its record.
     """
-
-    def emit(self, record):
-        if record.levelno != UPDATE:
-            super().emit(record)
 
     def format(self, record):
         text = super().format(record)
@@ -40,13 +35,12 @@ class TerminalLines(LogLines):
         self._is_open = self._is_quiet = False
 
     def emit(self, record):
-        state = getattr(record, "progress", None)
-        if state is None:
+        if not hasattr(record, "progress"):
             self._close_line()
             super().emit(record)
-        elif record.levelno == UPDATE and not self._is_quiet:  # others are for log files
+        elif not self._is_quiet:
             width = shutil.get_terminal_size().columns - 1
-            self.stream.write(f"\r{printable(state.as_bar()[:width])}{_CLEAR_LINE}")
+            self.stream.write(f"\r{printable(record.getMessage()[:width])}{_CLEAR_LINE}")
             self.flush()
             self._is_open = True
 

@@ -16,7 +16,6 @@ from albert_keras.report import printable
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped, WorkerLost
 from data_pipeline.errors import InputError, mistakes_of
 from data_pipeline.files import disk_full, failed_path, is_disk_full
-from data_pipeline.progress import UPDATE
 
 _LOGGERS = ("albert_keras", "data_pipeline")
 
@@ -40,12 +39,11 @@ def start(verbose=False, debug=False, log_format="text"):
         os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     kinds = {"text": TerminalLines if is_terminal else LogLines, "json": JsonLines}
     _progress = kinds[log_format](sys.stderr)
-    usual = UPDATE if is_terminal else logging.INFO
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers = [_progress]
         logger.propagate = False
-        logger.setLevel(logging.DEBUG if verbose or debug else usual)
+        logger.setLevel(logging.DEBUG if verbose or debug else logging.INFO)
     if not (verbose or debug):
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
         warnings.simplefilter("ignore")

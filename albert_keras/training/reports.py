@@ -12,14 +12,12 @@ import tensorflow as tf
 
 from albert_keras.runs.log_file import append_to_log, keep_log_until, read_log
 from albert_keras.training.run_callbacks import Progress
-from data_pipeline.progress import UPDATE, State, format_duration, log_state
+from data_pipeline.progress import State, format_duration, log_state
 
 logger = logging.getLogger(__name__)
 
-#: Seconds between two lines in a log file.
-_BETWEEN_LINES = 8
-#: Seconds between two updates of a terminal.
-_BETWEEN_UPDATES = 0.5
+#: Seconds between two lines of progress.
+_BETWEEN_LINES = 5
 
 _ON_SCREEN = (
     ("loss", "loss", ".3f"),
@@ -100,15 +98,14 @@ class Report(keras.callbacks.Callback):
         if is_first:
             self._stage_start = now
         state = self._state(now)
-        is_shown = logger.isEnabledFor(UPDATE)
         if logs is not None:
             self._report({name: float(value) for name, value in logs.items()}, now, state)
         elif is_first:
             seconds = format_duration(now.seconds - self._reported)
             logger.info("%s done after %s, the graph is built", state.text, seconds)
-        elif now.seconds > self._shown + (_BETWEEN_UPDATES if is_shown else _BETWEEN_LINES):
+        elif now.seconds > self._shown + _BETWEEN_LINES:
             text = f"{state.text}  ETA {_duration(state.eta)}"
-            log_state(logger, UPDATE if is_shown else logging.INFO, state._replace(text=text))
+            log_state(logger, state._replace(text=text))
         else:
             return
         self._shown = now.seconds
