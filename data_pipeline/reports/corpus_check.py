@@ -1,7 +1,6 @@
 """Reports what a corpus contains before a build, and the files that a build would refuse."""
 
 import logging
-import re
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 from data_pipeline.reports.word_runs import HeldOutRuns, NearDuplicate, plain_words
 from data_pipeline.text.corpus import Document, read_corpus, read_range
-from data_pipeline.text.corpus_formats import UNSPACED_SCRIPTS, check_format, detect_format
+from data_pipeline.text.corpus_formats import check_format, detect_format
 from data_pipeline.text.sentences import check_splitter, split_sentences
 from data_pipeline.text.text_files import TextRange, corpus_bytes, find_files, split_file
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -23,8 +22,6 @@ logger = logging.getLogger(__name__)
 
 _DEFAULTS = PretrainingDataConfig()
 _QUANTILES = {"5%": 5, "median": 50, "95%": 95, "max": 100}
-#: In scripts without spaces each character counts as a word.
-_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
 
 
 class Problem(NamedTuple):
@@ -40,10 +37,8 @@ class CorpusReport(NamedTuple):
     problems: list[Problem]  # each file once, with its first fault
     files: int
     bytes: int
-    formats: dict[str, int]  # format -> number of files
-    #: `documents`, `empty_documents` (no sentences), `one_sentence_documents`, `paragraphs`,
-    #: `sentences`, `words`, `characters`, and with a tokenizer `pieces` (all tokens) and
-    #: `unknown_pieces`.
+    #: `documents`, `paragraphs`, `sentences`, `words` (between white space), `characters`, and
+    #: with a tokenizer `pieces` (all tokens) and `unknown_pieces`.
     counts: Counter
     sentence_lengths: dict[str, int]  # quantiles, in tokens, or characters without a tokenizer
     #: Fraction of the documents that are equal to an earlier one, or differ in case, numbers and
@@ -82,7 +77,6 @@ def check_corpus(
     check_splitter(config.splitter, config.language)
     held_out = HeldOutRuns(read_corpus(heldout, corpus_format) if heldout else ())
     seen = _Statistics(tokenizer, config, held_out)
-    formats: Counter[str] = Counter()
     problems: list[Problem] = []
     ranges: list[TextRange] = []  # of the files that can be read
     files, size = find_files(sources), corpus_bytes(sources)
@@ -90,7 +84,6 @@ def check_corpus(
     for file in files:
         try:
             format = detect_format(file.path) if corpus_format == "auto" else corpus_format
-            formats[format] += 1
             parts = split_file(file, format)
             for text_range in parts:
                 for document in read_range(text_range):
@@ -109,7 +102,6 @@ def check_corpus(
         problems=problems,
         files=len(files),
         bytes=size,
-        formats=dict(formats.most_common()),
         counts=seen.counts,
         sentence_lengths=_quantiles(seen.sentence_lengths),
         repeated_documents=seen.num_repeated / max(seen.counts["documents"], 1),
@@ -140,11 +132,9 @@ class _Statistics:
             self.counts.update(pieces=len(ids), unknown_pieces=num_unknown)
         self.counts.update(
             documents=1,
-            empty_documents=int(len(lengths) == 0),
-            one_sentence_documents=int(len(lengths) == 1),
             paragraphs=len(document.paragraphs),
             sentences=len(lengths),
-            words=len(_WORD.findall(text)),
+            words=len(text.split()),
             characters=len(text),
         )
         self.sentence_lengths.update(lengths.tolist())

@@ -131,44 +131,33 @@ def _refusal(report):
     """Returns the error that a build would raise, or None."""
     if not report.problems:
         return None
-    reasons = [problem.reason for problem in report.problems]
-    summary = "A build would refuse this corpus"
-    if report.problems[0].file:
-        summary = f"A build would refuse {len(reasons)} of {count_of(report.files, 'file')}"
-    lines = [f"{summary}:", *(f"  {reason}" for reason in reasons[:_PROBLEMS_SHOWN])]
-    if (more := len(reasons) - _PROBLEMS_SHOWN) > 0:
-        lines.append(f"  ... and {more} more, see --json")
-    return InputError("\n".join(lines))
+    shown = [f"  {problem.reason}" for problem in report.problems[:_PROBLEMS_SHOWN]]
+    if (more := len(report.problems) - _PROBLEMS_SHOWN) > 0:
+        shown.append(f"  ... and {more} more, see --json")
+    title = f"A build would refuse this corpus ({count_of(len(report.problems), 'problem')}):"
+    return InputError("\n".join([title, *shown]))
 
 
 def _corpus_lines(report):
     """Yields the counts of a corpus, and examples."""
-    formats = ", ".join(f"{count} {name}" for name, count in report.formats.items())
     count = report.counts
-    yield f"{count_of(report.files, 'file')}, {bytes_text(report.bytes)} ({formats or 'none'})"
-    has_tokens = "pieces" in count
+    unit = "tokens" if "pieces" in count else "characters"
+    yield f"{count_of(report.files, 'file')}, {bytes_text(report.bytes)}"
     names = ["document", "paragraph", "sentence", "word"]
     named = [count_of(count[f"{name}s"], name) for name in names]
-    if has_tokens:
+    if unit == "tokens":
         named.append(count_of(count["pieces"], "token"))
     yield f"  {', '.join(named)}"
-    for name, text in _properties(report, "tokens" if has_tokens else "characters"):
-        yield f"  {name:<19}  {text}"
+    if count["documents"]:
+        for name, text in _properties(report, unit):
+            yield f"  {name:<19}  {text}"
 
 
 def _properties(report, unit):
     count = report.counts
-    if refused := sum(bool(problem.file) for problem in report.problems):
-        yield "cannot be read", f"{count_of(refused, 'file')}, see below"
-    if not count["documents"]:
-        return
     lengths = report.sentence_lengths.items()
     shown = ", ".join(f"{quantile} {length:,}" for quantile, length in lengths)
     yield "length of sentences", f"{shown} {unit}"
-    yield (
-        "documents",
-        f"{count['one_sentence_documents']:,} of one sentence, {count['empty_documents']:,} empty",
-    )
     yield (
         "repeated",
         f"{percent(report.repeated_documents)} of the documents, apart from numbers and "

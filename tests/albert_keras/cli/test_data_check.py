@@ -56,7 +56,6 @@ def test_what_is_found_leaves_the_exit_code_alone(tmp_path, check):
     code, shown = check(tmp_path, "--splitter", "line")
     assert code == 0
     assert text_of("repeated", shown).startswith("66.7 % of the documents")
-    assert text_of("documents", shown) == "6 of one sentence, 0 empty"
     assert text_of("unknown tokens", shown) == "0.06 %"
 
 
@@ -65,8 +64,7 @@ def test_refused_files_are_counted_after_the_whole_report_with_exit_code_2(corpu
         (corpus / f"bad {number}.txt").write_bytes("Viele Grüße.".encode("latin-1"))
     code, shown = check(corpus)
     assert code == 2
-    assert text_of("cannot be read", shown) == "12 files, see below"
-    assert "A build would refuse 12 of 41 files" in shown.err
+    assert "A build would refuse this corpus (12 problems):" in shown.err
     assert shown.err.count("If the file is in another encoding, such as CP1252") == 10
     assert "... and 2 more" in shown.err
     code, shown = check(corpus, "--json")
