@@ -111,7 +111,6 @@ def build_with_beam(
     _check_folder(folder, names, out)
     check_sample(ranges, tokenizer, config)
 
-    missing = _highest_missing(folder)
     _clear(folder)
     storage.make_folders(f"{folder}/{WORK}")
     with storage.open_to_write(f"{folder}/{_UNFINISHED}") as file:
@@ -126,9 +125,7 @@ def build_with_beam(
     if storage.exists(f"{folder}/{FAULT}"):
         with storage.open_to_read(f"{folder}/{FAULT}") as file:
             fault = InputError(file.read().decode())
-    _clear(folder)
-    if missing and not any(files for _, _, files in storage.walk(missing)):
-        storage.remove(missing)
+    storage.remove(folder)
     raise fault or InputError(
         f"The pipeline has ended, but `{out}` contains no {INFO_FILE}: its workers write to other "
         "disks. Choose a location that all machines can access, such as `gs://bucket/records`."
@@ -137,27 +134,20 @@ def build_with_beam(
 
 def _new_pipeline(flags):
     """Creates an empty pipeline, and rejects options that Beam would silently ignore."""
-    for flag in flags:
-        if not flag.startswith("--"):
-            raise InputError(f"A Beam option must be written `--name=value`. Received: {flag!r}.")
     stderr = io.StringIO()
     try:
         with contextlib.redirect_stderr(stderr):
             options = PipelineOptions(flags)
             runner = options.view_as(StandardOptions).runner or "DirectRunner"
-            module, _, name = runner.rpartition(".")
-            if module:  # the class of a runner; its module may define options
-                importlib.import_module(module)
             known = options.get_all_options()
             given = options.get_all_options(retain_unknown_options=True)
-        kind = name.lower().removesuffix("runner")
-        if name.lower() not in _SERVER_RUNNERS:
+        if runner.lower() not in _SERVER_RUNNERS:
             for name in sorted(given.keys() - known.keys()):
                 raise InputError(f"`--{name}` is not an option of Apache Beam.")
-        if kind.endswith("direct"):
+        if runner.lower() in ("direct", "directrunner"):
             # What the DirectRunner uses after failing to download another.
             runner = "apache_beam.runners.portability.fn_api_runner.FnApiRunner"
-        if kind.endswith("dataflow"):
+        if runner.lower() in ("dataflow", "dataflowrunner"):
             _check_google_cloud()
         options.view_as(SetupOptions).save_main_session = False
         return beam.Pipeline(runner, options)
@@ -223,14 +213,6 @@ def _check_folder(folder, names, out):
 def _clear(folder):
     for name in _names_in(folder):
         storage.remove(f"{folder}/{name}")
-
-
-def _highest_missing(folder):
-    """Returns the folder, or the highest of its parents, that does not exist yet, or None."""
-    if storage.is_remote(folder):
-        return None if storage.exists(folder) else folder
-    missing = [path for path in (Path(folder), *Path(folder).parents) if not path.exists()]
-    return str(missing[-1]) if missing else None
 
 
 def _read_info(folder):
