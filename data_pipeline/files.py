@@ -9,7 +9,6 @@ import fcntl
 import glob
 import hashlib
 import json
-import logging
 import os
 import re
 import shutil
@@ -26,14 +25,10 @@ LOCK_FILE = ".lock"
 #: Name of the file that lists the digests of the others in a folder.
 DIGESTS = "digests.json"
 
-logger = logging.getLogger(__name__)
-
 #: The name of a temporary file or folder in a path; the name that it is to have.
 _TEMPORARY = r"(?<![^/])\.([^/]+)\.tmp-\d+(?![^/])"
-_FULL = "The disk is full: {}Free some space or choose a folder on another disk."
-_LIMITED = "The size of a file is limited for this process: {}Raise the limit (`ulimit -f`)."
-#: Numbers of the errors that mean that there is no space -> a message.
-_NO_SPACE = {errno.ENOSPC: _FULL, errno.EDQUOT: _FULL, errno.EFBIG: _LIMITED}
+#: Numbers of the errors that mean that there is no space.
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 @contextlib.contextmanager
@@ -41,8 +36,6 @@ def whole_file(path: str | Path) -> Iterator[Path]:
     """Yields a temporary path that replaces the file at `path` if the block succeeds."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
-    if path.is_symlink():
-        logger.warning("`%s` is a link to `%s`: a file replaces it", path, os.readlink(path))
     try:
         with naming(path):
             temporary.unlink(missing_ok=True)  # in a folder of somebody else, it may be a link
@@ -169,7 +162,7 @@ def temporary_folder(prefix: str = "albert-keras-"):
 def is_disk_full(error: BaseException) -> int | None:
     """Returns the number of an error, also one of TensorFlow, that means that a disk is full.
 
-    A limit of the size of files (`ulimit -f`) counts as well; None for all others.
+    None for all others.
     """
     own, text = getattr(error, "errno", None), str(error)
     return next((one for one in _NO_SPACE if one == own or os.strerror(one) in text), None)
@@ -180,7 +173,8 @@ def disk_full(error: BaseException, path: str | Path | None = None) -> InputErro
     name = (failed_path(error) if isinstance(error, OSError) else None) or path
     what = f"`{name}` could not be written. " if name else ""
     return InputError(
-        _NO_SPACE[is_disk_full(error) or errno.ENOSPC].format(what), Mistake.DISK_FULL
+        f"The disk is full: {what}Free some space or choose a folder on another disk.",
+        Mistake.DISK_FULL,
     )
 
 

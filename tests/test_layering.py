@@ -36,7 +36,7 @@ ROWS = {
     "data_pipeline": (
         ("errors", "lazy_names"),
         ("limits", "progress", "tensorflow_line", "randomness", "child_processes"),
-        ("files", "settings", "array_files"),
+        ("files", "settings"),
         ("folder_lock", "config", "text"),
         ("tokenizers",),
         ("instances",),

@@ -51,7 +51,7 @@ def vocab(
         DistilBERT, or bpe (byte-level) as in RoBERTa, which preserves case and accents.
       size: Number of pieces in the vocabulary.
       language: Language code of the text; required if more than one letter in a thousand has an
-        accent.
+        accent or is not Latin.
       lower_case: Convert text to lower case.
       strip_accents: Remove accents, é becomes e, or keep them.
       required_characters: Characters that get a piece even if the corpus lacks them, such as '§°';
@@ -88,7 +88,6 @@ def vocab(
     lines = [
         f"vocabulary of {result.size} pieces: {result.path}",
         _coverage_line(coverage),
-        *_cleanup_lines(result.path, kind),
         f"next: {_build_command(result, corpus, corpus_format, language)}",
     ]
     return Output(values, lines)
@@ -138,16 +137,6 @@ def _build_command(vocabulary, corpus, corpus_format, language=None):
     words += [] if language is None else ["--language", language]
     words += ["--tokenizer", vocabulary.path, "--out", "records/"]
     return shell("albert-keras", "data", "build", *words)
-
-
-def _cleanup_lines(path, kind):
-    """Yields what the vocabulary does with case and accents, if it changes any text."""
-    if kind != "bpe":
-        from data_pipeline.tokenizers.tokenization import Tokenizer
-
-        config = Tokenizer.load(path).config
-        case = "lower-cased" if config.lower_case else "kept"
-        yield f"case: {case}; accents: {'removed' if config.strip_accents else 'kept'}"
 
 
 def _coverage_line(coverage):

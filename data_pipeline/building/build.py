@@ -18,7 +18,6 @@ from data_pipeline.building.folder import (
     WORK,
     BuildFolder,
     BuildResult,
-    failure,
     info_of,
     is_result_of,
     warn_of_lost_text,
@@ -82,6 +81,7 @@ def build_records(
             (see `check_sample`), or `out` contains something
             else or an unfinished build with other settings, or has a scheme, which requires
             `build_with_beam`.
+        OSError: If a file cannot be written; the log says what is saved.
     """
     started = time.monotonic()
     if is_remote(out):
@@ -97,7 +97,6 @@ def build_records(
         )
     ranges = None
     if _names_files(corpus):
-        _check_is_outside(out, corpus)
         ranges = corpus_ranges(corpus, corpus_format)
     if ranges and (out / INFO_FILE).is_file():
         info = DatasetInfo.load(out)
@@ -130,8 +129,8 @@ def build_records(
         info.save(out)
     except BaseException as error:
         saved = folder.abandon()
-        if isinstance(error, OSError):
-            raise failure(error, out, saved) from error
+        if isinstance(error, OSError):  # such as a full disk
+            logger.info("%s", saved)
         raise
     folder.finish()
     return warn_of_lost_text(BuildResult(out, info, time.monotonic() - started, num_reused))
@@ -170,16 +169,6 @@ def _write(pool, folder, order, shards):
 def _names_files(corpus):
     sources = [corpus] if isinstance(corpus, str | Path) else corpus
     return isinstance(sources, list | tuple) and isinstance(next(iter(sources), None), str | Path)
-
-
-def _check_is_outside(out, corpus):
-    """Raises InputError if `out` is in a folder of the corpus, whose next reading would find it."""
-    for source in [corpus] if isinstance(corpus, str | Path) else corpus:
-        if Path(source).is_dir() and out.resolve().is_relative_to(Path(source).resolve()):
-            raise InputError(
-                f"`out` must not be in the corpus, or its files would be read as text. Received: "
-                f"`{out}` in `{source}`."
-            )
 
 
 def _prepare(out, work, config):

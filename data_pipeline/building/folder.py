@@ -16,8 +16,6 @@ from data_pipeline.files import (
     LOCK_FILE,
     check_output_folder,
     check_writable,
-    disk_full,
-    is_disk_full,
     write_json,
 )
 from data_pipeline.folder_lock import FolderLock
@@ -133,13 +131,10 @@ class BuildFolder:
         check_writable(self.out)
         self._check_settings()
         self._lock = FolderLock(self.out, "is being built", makes_folder=True)
-        try:
-            self._lock.take()
-            self.work.mkdir(exist_ok=True)
-            self._remove_temporary_files()
-            write_json(self.work / _SETTINGS, self._settings, indent=None)
-        except OSError as error:
-            raise failure(error, self.out, self.abandon()) from error
+        self._lock.take()
+        self.work.mkdir(exist_ok=True)
+        self._remove_temporary_files()
+        write_json(self.work / _SETTINGS, self._settings, indent=None)
 
     def remove_other_shards(self, names):
         """Removes the record files of an earlier attempt that this build does not make."""
@@ -190,17 +185,6 @@ class BuildFolder:
                 f"`{self.out}` contains an unfinished build with another `{'`, `'.join(changed)}`. "
                 "Resume it with its own settings, remove the folder, or choose another `out`."
             )
-
-
-def failure(error, out, saved):
-    """Converts an OSError of a build to an InputError; `saved` is what `abandon` returns."""
-    if is_disk_full(error):
-        full = disk_full(error, out)
-        return InputError(f"{full} {saved}.", *full.mistakes)
-    reason = error.strerror or error
-    return InputError(
-        f"`{error.filename or out}` could not be read or written: {reason}. Fix the cause. {saved}."
-    )
 
 
 def _is_ours(path):

@@ -39,7 +39,7 @@ def check_sample(
         if characters.total() >= _SAMPLE_CHARS:
             break
     if depends_on_language and "language" not in config.model_fields_set:
-        check_is_english(characters, by_script=True)
+        check_is_english(characters)
     if tokenizer is None or not sentences:
         return
     ids, _ = tokenizer.encode_sentences(sentences)

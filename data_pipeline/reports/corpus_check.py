@@ -24,17 +24,10 @@ _DEFAULTS = PretrainingDataConfig()
 _QUANTILES = {"5%": 5, "median": 50, "95%": 95, "max": 100}
 
 
-class Problem(NamedTuple):
-    """A reason why a build would reject the corpus, and the path of the file ("" for all files)."""
-
-    file: str
-    reason: str
-
-
 class CorpusReport(NamedTuple):
     """The result of `check_corpus`; all counts refer to the text that could be read."""
 
-    problems: list[Problem]  # each file once, with its first fault
+    problems: list[str]  # why a build would reject the corpus: the first fault of each file
     files: int
     bytes: int
     #: `documents`, `paragraphs`, `sentences`, `words` (between white space), `characters`, and
@@ -77,7 +70,7 @@ def check_corpus(
     check_splitter(config.splitter, config.language)
     held_out = HeldOutRuns(read_corpus(heldout, corpus_format) if heldout else ())
     seen = _Statistics(tokenizer, config, held_out)
-    problems: list[Problem] = []
+    problems: list[str] = []
     ranges: list[TextRange] = []  # of the files that can be read
     files, size = find_files(sources), corpus_bytes(sources)
     progress = CountedProgress(logger, "checking", size / 1e6, "MB")
@@ -91,13 +84,13 @@ def check_corpus(
                 progress.add(text_range.num_bytes / 1e6)
             ranges += parts
         except InputError as error:
-            problems.append(Problem(str(file.path), str(error)))
+            problems.append(str(error))
     if not problems and not seen.counts["sentences"]:
-        problems.append(Problem("", "The corpus is empty: it contains no sentence."))
+        problems.append("The corpus is empty: it contains no sentence.")
     try:
         check_sample(ranges, tokenizer, config)
     except InputError as error:
-        problems.append(Problem("", str(error)))
+        problems.append(str(error))
     return CorpusReport(
         problems=problems,
         files=len(files),

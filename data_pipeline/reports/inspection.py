@@ -80,23 +80,13 @@ def _example(row, objective, tokenizer):
     return Example(order, segments, int((~is_real).sum()))
 
 
-class Problem(NamedTuple):
-    """A fault of a folder of records."""
-
-    file: str  # the file, relative to the folder
-    says: str  # the fault; completes "`file` ..."
-
-    def __str__(self):
-        return f"`{self.file}` {self.says}"
-
-
 class Verification(NamedTuple):
     """The result of `verify_records`."""
 
     folder: Path
     num_records: int  # in the record files, according to the info file
     num_bytes: int  # of the record files, according to the info file
-    problems: list[Problem]  # empty if there is no fault
+    problems: list[str]  # the fault of each file that has one
 
 
 def verify_records(folder: str | Path) -> Verification:
@@ -125,10 +115,10 @@ def _faults_of(path, digest_of, expected):
         digest = digest_of(path)
     except (OSError, InputError) as error:
         reason = getattr(error, "strerror", None) or error
-        yield Problem(path.name, f"cannot be read: {reason}")
+        yield f"`{path.name}` cannot be read: {reason}"
     else:
         if digest != expected:
-            yield Problem(path.name, f"is damaged or another one: its digest is not in {INFO_FILE}")
+            yield f"`{path.name}` is damaged or another one: its digest is not in {INFO_FILE}"
 
 
 def _digest_of_tokenizer(folder):

@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from data_pipeline.errors import InputError
 from data_pipeline.text.sentences import check_language
 
-#: Fraction of the letters and marks from which the language of a text must be given: English has
-#: accents in a few names.
+#: Fraction of the letters and marks from which the language of a text must be given.
 _MOST_LOST = 0.001
 #: Characters of a text that are looked at before a vocabulary is trained.
 _SAMPLE_CHARACTERS = 400_000
@@ -18,23 +17,15 @@ _LETTERS_SHOWN = 5
 _DOTLESS = ("az", "tr")
 
 
-def check_is_english(characters: Counter, by_script: bool = False) -> None:
-    """Checks a text whose language was not given, by its counted characters.
-
-    Args:
-        characters: Counter of str.
-        by_script: bool. Whether letters of another script than Latin count as well, as for the
-            rules that split sentences.
+def check_is_english(characters: Counter) -> None:
+    """Checks a text whose language was not given, by its counted characters (Counter of str).
 
     Raises:
-        InputError: If more than one letter in a thousand would lose an accent. In English these
-            are a few names; in Hindi they are the virama, in Arabic the hamza, in German the
-            umlauts: letters of their own.
+        InputError: If more than one letter in a thousand has an accent, or is not Latin. In English
+            these are a few names.
     """
     letters = {one: n for one, n in characters.items() if unicodedata.category(one)[0] in "LM"}
-    others = {one: n for one, n in letters.items() if _has_accent(one)}
-    if by_script:
-        others |= {one: n for one, n in letters.items() if not _is_latin(one)}
+    others = {one: n for one, n in letters.items() if _has_accent(one) or not _is_latin(one)}
     share = sum(others.values()) / max(sum(letters.values()), 1)
     if share <= _MOST_LOST:
         return
@@ -42,7 +33,7 @@ def check_is_english(characters: Counter, by_script: bool = False) -> None:
     shown = " ".join(f"◌{one}" if unicodedata.combining(one) else one for one in most)
     raise InputError(
         f"The language of the text must be given, because {100 * share:.1f} % of its letters are "
-        f"not those of English ({shown}): at most 0.1 % may have accents. Give `language`, or "
+        f"not those of English ({shown}): at most 0.1 % may be others. Give `language`, or "
         "to a vocabulary `strip_accents` (`albert-keras vocab` has `--language`, `--keep-accents` "
         "and `--strip-accents`, `albert-keras data build` has `--language`)."
     )

@@ -84,16 +84,11 @@ def build(
 
 def _beam_flags(context, runner, workers, beam_options):
     """Returns the options of Apache Beam, or an empty list for a build without it."""
-    ours = {name for parameter in context.command.params for name in parameter.opts}
     for word in beam_options:  # words before `--` are the same argument for typer
         if not word.startswith("--"):
             context.fail(
                 f"Got unexpected extra argument ({word}). Quote a pattern such as 'books/*.txt'. "
                 "Options of Apache Beam have the form `--name=value` and follow `--`."
-            )
-        if (name := word.partition("=")[0]) in ours:
-            context.fail(
-                f"`{name}` must precede `--`. Only options of Apache Beam may follow `--`."
             )
     if runner is None:
         if beam_options:
@@ -121,10 +116,6 @@ def _lines(result, settings):
     )
     masked = f"{counts['predictions']} masked tokens"
     details = [masked if settings.static_masks else "the reader samples the masks"]
-    if settings.label_objective != "none":
-        details.append(
-            f"{percent(counts['label_1'] / counts['instances'])} of the pairs have label 1"
-        )
     padding = 1 - counts["real_positions"] / counts["positions"]
     details.append(f"{percent(padding)} of positions are padding")
     details.append(f"{percent(result.kept_text)} of the text is kept")

@@ -131,7 +131,7 @@ def _refusal(report):
     """Returns the error that a build would raise, or None."""
     if not report.problems:
         return None
-    shown = [f"  {problem.reason}" for problem in report.problems[:_PROBLEMS_SHOWN]]
+    shown = [f"  {problem}" for problem in report.problems[:_PROBLEMS_SHOWN]]
     if (more := len(report.problems) - _PROBLEMS_SHOWN) > 0:
         shown.append(f"  ... and {more} more, see --json")
     title = f"A build would refuse this corpus ({count_of(len(report.problems), 'problem')}):"

@@ -57,4 +57,4 @@ def verify(records: Path):
     if not found.problems:
         return Output(found, [line])
     title = f"{count_of(len(found.problems), 'problem')} in `{found.folder}`:"
-    return Output(found, [], InputError("\n  ".join([title, *map(str, found.problems)])))
+    return Output(found, [], InputError("\n  ".join([title, *found.problems])))

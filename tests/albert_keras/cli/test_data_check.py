@@ -70,7 +70,7 @@ def test_refused_files_are_counted_after_the_whole_report_with_exit_code_2(corpu
     code, shown = check(corpus, "--json")
     result = json.loads(shown.out)
     assert code == 2 and result["counts"]["documents"] == 29
-    assert result["problems"][0]["file"] == str(corpus / "bad 0.txt")
+    assert str(corpus / "bad 0.txt") in result["problems"][0]
 
 
 def test_a_language_that_is_missing_is_what_a_build_refuses(tmp_path, check):

@@ -22,7 +22,7 @@ def test_damaged_records_get_one_error_with_every_problem(tiny_records, tmp_path
     assert "`pretraining-00001-of-00002.tfrecord` is damaged or another one" in second
     assert main(["data", "verify", str(damaged), "--json"]) == 2
     problems = json.loads(capsys.readouterr().out)["problems"]
-    assert [one["file"][:17] for one in problems] == ["pretraining-00000", "pretraining-00001"]
+    assert [one[:18] for one in problems] == ["`pretraining-00000", "`pretraining-00001"]
 
 
 def test_records_are_shown(tiny_records, capsys):

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.reports.inspection import inspect_records
 from data_pipeline.tokenizers.library_training import train_byte_bpe
@@ -56,13 +55,6 @@ def test_pairs_of_byte_level_bpe_have_two_separators(tiny_documents, tiny_corpus
         assert segments[seps[1]] == 0 and segments[seps[1] + 1 : seps[2] + 1].all()
     assert max(example["input_mask"].sum() for example in examples) == 32
     assert "→" not in str(inspect_records(tmp_path / "records"))  # the reader masks
-
-
-def test_records_are_not_built_into_their_corpus(tiny_tokenizer, tmp_path):
-    (tmp_path / "book.txt").write_text("One sentence. Another one.")
-    with pytest.raises(InputError, match="`out` must not be in the corpus"):
-        build_records(tmp_path, tiny_tokenizer, tmp_path / "records", PretrainingDataConfig())
-    assert not (tmp_path / "records").exists()
 
 
 def test_records_keep_the_text_and_say_how_much(tiny_documents, tiny_tokenizer, tmp_path, caplog):

@@ -58,10 +58,6 @@ def records(tiny_records, tmp_path):
     return shutil.copytree(tiny_records, tmp_path / "records")
 
 
-def problems_of(folder):
-    return [tuple(problem) for problem in verify_records(folder).problems]
-
-
 def is_found(folder):
     try:
         return bool(verify_records(folder).problems)
@@ -82,16 +78,16 @@ def test_each_damaged_file_is_told_and_the_others_are_checked_all_the_same(recor
     first.unlink()
     second.write_bytes(b"")
     differs = "is damaged or another one: its digest is not in dataset_info.json"
-    assert problems_of(records) == [
-        (first.name, "cannot be read: No such file or directory"),
-        (second.name, differs),
+    assert verify_records(records).problems == [
+        f"`{first.name}` cannot be read: No such file or directory",
+        f"`{second.name}` {differs}",
     ]
     first.symlink_to("/dev/zero")  # it has no end
     index = records / f"{SECOND}.index"
     index.write_bytes(index.read_bytes()[:-8])
-    (device, says), *others = problems_of(records)
-    assert device == first.name and "must be a regular file. Received: a pipe, a device" in says
-    assert others == [(second.name, differs), (index.name, differs)]
+    device, *others = verify_records(records).problems
+    assert f"/{first.name}` must be a regular file. Received: a pipe, a device" in device
+    assert others == [f"`{second.name}` {differs}", f"`{index.name}` {differs}"]
 
 
 @pytest.mark.parametrize(
