@@ -13,7 +13,6 @@ from data_pipeline.building.encoding import corpus_digest, range_digest
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import (
-    LOCK_FILE,
     check_output_folder,
     check_writable,
     write_json,
@@ -21,7 +20,7 @@ from data_pipeline.files import (
 from data_pipeline.folder_lock import FolderLock
 from data_pipeline.lazy_names import program_version
 from data_pipeline.limits import read_json
-from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.records.dataset_info import INFO_FILE, DatasetInfo
 from data_pipeline.records.record_files import index_path
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -125,8 +124,7 @@ class BuildFolder:
             "tokenizer_digest": tokenizer.digest,
             **config.model_dump(mode="json"),
         }
-        is_unfinished = self.work.is_dir() and not (self.out / INFO_FILE).exists()
-        if not is_unfinished or not all(map(_is_ours, self.out.iterdir())):
+        if not self.work.is_dir() or (self.out / INFO_FILE).exists():
             check_output_folder(self.out)
         check_writable(self.out)
         self._check_settings()
@@ -185,9 +183,3 @@ class BuildFolder:
                 f"`{self.out}` contains an unfinished build with another `{'`, `'.join(changed)}`. "
                 "Resume it with its own settings, remove the folder, or choose another `out`."
             )
-
-
-def _is_ours(path):
-    return path.name in (WORK, TOKENIZER_FOLDER, LOCK_FILE) or path.name.lstrip(".").startswith(
-        ("pretraining-", f"{TOKENIZER_FOLDER}.tmp-", f"{INFO_FILE}.tmp-")
-    )

@@ -68,8 +68,7 @@ def read_corpus(
     Args:
         sources: list of str or Path. Each a file, a folder (recursive, without hidden files) or a
             glob pattern ("**" allowed; a folder that it matches is read as a folder). A str with
-            a scheme supported by TensorFlow ("gs://bucket/x*.txt") may be any of these too, but
-            without "**".
+            a scheme supported by TensorFlow ("gs://bucket/text") may be a file or a folder.
         format: str. "prose": one document per file, blank lines separate paragraphs, wrapped
             lines are joined; "sentences": one sentence per line, a blank line or the end of the
             file ends a document; "paragraphs": the same with a paragraph per line, as in CC-100;

@@ -6,7 +6,6 @@ the first path with a scheme, never for a local one.
 
 import contextlib
 import functools
-import glob
 import io
 import os
 import re
@@ -78,12 +77,6 @@ def exists(path) -> bool:
 def is_folder(path) -> bool:
     """Returns whether a folder exists."""
     return _files_of(path).isdir(path)
-
-
-def matches(pattern) -> list[str]:
-    """Returns the sorted paths that match a glob pattern; "**" works for local paths only."""
-    with _refusing(pattern, "read"):
-        return sorted(_files_of(pattern).glob(pattern))
 
 
 def walk(folder):
@@ -161,7 +154,6 @@ class _FileRange(io.RawIOBase):
 _LOCAL_FILES = types.SimpleNamespace(
     GFile=open,
     exists=os.path.exists,
-    glob=functools.partial(glob.glob, recursive=True),
     isdir=os.path.isdir,
     makedirs=functools.partial(os.makedirs, exist_ok=True),
     remove=os.remove,

@@ -103,22 +103,15 @@ def _files_of(source, is_remote):
         if not files:
             raise InputError(f"The folder `{source}` contains no text files.")
         return files
-    if not glob.has_magic(top):
+    if is_remote or not glob.has_magic(top):
         raise InputError(
-            f"`{source}` does not exist. A source must be a file, a folder or a glob pattern.",
+            f"`{source}` does not exist. A source must be a file, a folder or a glob pattern, and "
+            "a URL a file or a folder.",
             Mistake.CORPUS_NOT_FOUND,
         )
-    if is_remote and "**" in top:
-        raise InputError(
-            f"`{source}` must not contain `**`, which works for local paths only. "
-            "Name the folder instead: it is read recursively."
-        )
-    signs = top.split("/")
-    matches = storage.matches(top)
-    if is_remote:
-        matches = [match for match in matches if not _is_hidden(match.split("/"), signs)]
     # Names start after the last part without a wildcard, as they would for that folder.
-    root = "/".join(itertools.takewhile(lambda part: not glob.has_magic(part), signs))
+    root = "/".join(itertools.takewhile(lambda part: not glob.has_magic(part), top.split("/")))
+    matches = sorted(glob.glob(top, recursive=True))
     files = [(_relative(path, root), path) for match in matches for path in _walk(match)]
     if not files:
         raise InputError(f"The pattern `{source}` matches no files.")
@@ -145,12 +138,6 @@ def _walk(top):
         for name in files:
             if not name.startswith("."):
                 yield f"{folder.rstrip('/')}/{name}"
-
-
-def _is_hidden(parts, signs):
-    """Returns whether a wildcard matched a hidden file or folder, which `glob.glob` ignores."""
-    pairs = zip(parts, signs, strict=False)
-    return any(part.startswith(".") and not sign.startswith(".") for part, sign in pairs)
 
 
 def split_file(file: SourceFile, format: str) -> list[TextRange]:

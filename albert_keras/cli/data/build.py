@@ -41,7 +41,7 @@ def build(
           --out records/ --max-seq-length 128
 
     On other machines, with identical records:
-      albert-keras data build --corpus 'gs://b/*.txt' --tokenizer tokenizer/ \\
+      albert-keras data build --corpus gs://b/text --tokenizer tokenizer/ \\
           --out gs://b/records --runner DataflowRunner -- --project=p --region=r
 
     Args:

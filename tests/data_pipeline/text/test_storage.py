@@ -35,14 +35,25 @@ def names(*sources):
     return [part.name for part in corpus_ranges(sources)]
 
 
-def test_files_folders_and_patterns_are_found_by_the_same_names(folder):
+def test_files_and_folders_are_found_by_the_same_names(folder):
     assert names(folder) == ["a.txt", "b.txt", "sub/c.jsonl", "sub/deep/d.txt"]
     assert names(f"{folder}/") == names(folder)
     assert names(f"{folder}/b.txt", f"{folder}/sub") == ["b.txt", "c.jsonl", "deep/d.txt"]
-    assert names(f"{folder}/*.txt") == ["a.txt", "b.txt"]
-    assert names(f"{folder}/*") == names(folder)
-    assert names(f"{folder}/.hid*") == [".hidden.txt"]
-    assert names(f"{folder}/sub/*.jsonl", f"{folder}/*/*.jsonl") == ["sub/c.jsonl"]
+    assert names(f"{folder}/.hidden.txt") == [".hidden.txt"]
+    with pytest.raises(InputError, match="none` does not exist. A source must be"):
+        names(f"{folder}/none")
+
+
+def test_patterns_are_of_local_files(tmp_path):
+    for name in ("a.txt", "b.txt", "sub/c.jsonl", ".hidden.txt"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert names(f"{tmp_path}/*.txt") == ["a.txt", "b.txt"]
+    assert names(f"{tmp_path}/*") == names(tmp_path) == ["a.txt", "b.txt", "sub/c.jsonl"]
+    assert names(f"{tmp_path}/.hid*") == [".hidden.txt"]
+    assert names(f"{tmp_path}/sub/*.jsonl", f"{tmp_path}/*/*.jsonl") == ["sub/c.jsonl"]
+    with pytest.raises(InputError, match="a URL a file or a folder"):
+        names(f"file://{tmp_path}/*.txt")
 
 
 def test_ranges_documents_and_errors_are_the_same(folder, monkeypatch):
