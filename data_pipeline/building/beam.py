@@ -52,9 +52,9 @@ try:
 except ImportError:  # an optional dependency; `build_with_beam` reports it
     beam = None
 
-#: In the output folder: a folder that exists until the build is done, and why it failed.
+#: In the output folder: a folder that exists until the build is done.
 WORK = ".beam"
-FAULT, _UNFINISHED = f"{WORK}/fault", f"{WORK}/unfinished"
+_UNFINISHED = f"{WORK}/unfinished"
 
 #: Runners whose job server may have additional options.
 _SERVER_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner", "prismrunner")
@@ -104,7 +104,7 @@ def build_with_beam(
     names = _names_in(folder)
     if INFO_FILE in names:
         info = _read_info(folder)
-        if is_result_of(info, ranges, tokenizer, config) and _has_shards_of(info, folder):
+        if is_result_of(info, ranges, tokenizer, config):
             if WORK in names:
                 storage.remove(f"{folder}/{WORK}")
             return BuildResult(path, info, time.monotonic() - started, len(info.shards))
@@ -122,9 +122,6 @@ def build_with_beam(
         storage.remove(f"{folder}/{WORK}")
         info = _read_info(folder)
         return warn_of_lost_text(BuildResult(path, info, time.monotonic() - started, 0))
-    if storage.exists(f"{folder}/{FAULT}"):
-        with storage.open_to_read(f"{folder}/{FAULT}") as file:
-            fault = InputError(file.read().decode())
     storage.remove(folder)
     raise fault or InputError(
         f"The pipeline has ended, but `{out}` contains no {INFO_FILE}: its workers write to other "
@@ -222,11 +219,6 @@ def _read_info(folder):
         return DatasetInfo.read(copy)
 
 
-def _has_shards_of(info, folder):
-    paths = [(f"{folder}/{shard.file}", shard.num_bytes) for shard in info.shards]
-    return all(storage.exists(path) and storage.size_of(path) == size for path, size in paths)
-
-
 class Job(NamedTuple):
     """The input of all steps, sent along with each of them."""
 
@@ -246,16 +238,14 @@ def _tools_of(job):
 def _add_steps(pipeline, ranges, job):
     """Adds the steps from a corpus (list of TextRange) to a folder of records to a pipeline.
 
-    When they have run, `job.out` contains the info file, or a file `FAULT` that says why not. If it
-    contains neither, the workers write to other disks.
+    When they have run, `job.out` contains the info file, unless the workers write to other disks.
     """
     encoded = (
         pipeline
         | "ranges" >> beam.Create(list(enumerate(ranges)))
         | "spread" >> beam.Reshuffle()
-        | "encode" >> beam.FlatMap(_encode, job).with_outputs("sources", "faults", main="documents")
+        | "encode" >> beam.FlatMap(_encode, job).with_outputs("sources", main="documents")
     )
-    faults = beam.pvalue.AsList(encoded.faults)
     documents = (
         encoded.documents
         | "typed" >> beam.Map(tuple).with_output_types(tuple[bytes, tuple[bytes, bytes]])
@@ -267,7 +257,7 @@ def _add_steps(pipeline, ranges, job):
         | "bins" >> beam.Map(_bin_and_tokens).with_output_types(tuple[int, int])
         | "tokens per bin" >> beam.CombinePerKey(sum)
         | "all bins" >> beam.combiners.ToList()
-        | "plan" >> beam.Map(_plan, faults, job.config)
+        | "plan" >> beam.Map(_plan, job.config)
     )
     shards = (
         documents
@@ -276,21 +266,18 @@ def _add_steps(pipeline, ranges, job):
         | "write" >> beam.Map(_write_shard, plan, job)
     )
     sources, shards = beam.pvalue.AsList(encoded.sources), beam.pvalue.AsList(shards)
-    _ = pipeline | "end" >> beam.Create([None]) | beam.Map(_finish, sources, shards, faults, job)
+    _ = pipeline | "end" >> beam.Create([None]) | beam.Map(_finish, sources, shards, job)
 
 
 def _encode(numbered_range, job):
-    """Yields (digest, (ids, lengths)) of each document; sources and faults are side outputs."""
+    """Yields (digest, (ids, lengths)) of each document; sources are a side output."""
     number, text_range = numbered_range
     tokenizer, _ = _tools_of(job)
     counts = Counter()
-    try:
-        content = range_digest(text_range)
-        for one in encode_documents(read_range(text_range), tokenizer, job.config, counts):
-            yield one.digest, (one.ids.tobytes(), one.lengths.tobytes())
-        yield beam.pvalue.TaggedOutput("sources", (number, [content], dict(counts)))
-    except InputError as error:  # if raised, Beam would retry the step and return a long text
-        yield beam.pvalue.TaggedOutput("faults", (number, str(error)))
+    content = range_digest(text_range)
+    for one in encode_documents(read_range(text_range), tokenizer, job.config, counts):
+        yield one.digest, (one.ids.tobytes(), one.lengths.tobytes())
+    yield beam.pvalue.TaggedOutput("sources", (number, [content], dict(counts)))
 
 
 def _number_equal(group, seed):
@@ -312,9 +299,9 @@ def _bin_and_tokens(document):
     return _bin_of(key), int(np.frombuffer(lengths, LENGTH).sum())
 
 
-def _plan(tokens_of_bins, faults, config):
+def _plan(tokens_of_bins, config):
     """Returns the shards as `plan_shards` does, none if nothing is to be written."""
-    if faults or not tokens_of_bins:
+    if not tokens_of_bins:
         return []
     bins, tokens = zip(*tokens_of_bins, strict=True)
     tokens_per_bin = np.zeros(1 << BIN_BITS, np.int64)
@@ -354,19 +341,12 @@ def _block(documents, key_range, vocab_size):
     )
 
 
-def _finish(_, sources, shards, faults, job):
-    """Writes tokenizer and info file, or the reason why there are none."""
+def _finish(_, sources, shards, job):
+    """Writes tokenizer and info file."""
     tokenizer, _ = _tools_of(job)
+    info = info_of(sources, shards, tokenizer, job.config)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        try:
-            if faults:
-                raise InputError(min(faults)[1])
-            info = info_of(sources, shards, tokenizer, job.config)
-        except InputError as error:
-            with storage.open_to_write(f"{job.out}/{FAULT}") as file:
-                file.write(str(error).encode())
-            return
         tokenizer.save(folder / TOKENIZER_FOLDER)
         storage.make_folders(f"{job.out}/{TOKENIZER_FOLDER}")
         for file in sorted((folder / TOKENIZER_FOLDER).iterdir()):
