@@ -18,7 +18,6 @@ _NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
 _DURATION = re.compile("".join(rf"(?:{_NUMBER}{unit})?" for unit in _SECONDS))
 
 
-
 class State(NamedTuple):
     """How far work is: the attribute `progress` of its log records."""
 

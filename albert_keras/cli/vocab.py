@@ -17,7 +17,7 @@ _SHOWN = 20
 _SHOWN_CHARACTERS = 10
 
 #: What a vocabulary of bytes does not do.
-_OF_TEXT = ("language", "lower_case", "strip_accents", "required_characters")
+_OF_TEXT = ("language", "lower_case", "strip_accents")
 
 
 @command()
@@ -34,7 +34,6 @@ def vocab(
         bool | None,
         Option("--strip-accents/--keep-accents", show_default="removed for English alone"),
     ] = None,
-    required_characters: Annotated[str, Option(show_default=False)] = "",
     corpus_format: CorpusFormat = "auto",
 ):
     """Train a vocabulary on your text.
@@ -54,8 +53,6 @@ def vocab(
         accent or is not Latin.
       lower_case: Convert text to lower case.
       strip_accents: Remove accents, é becomes e, or keep them.
-      required_characters: Characters that get a piece even if the corpus lacks them, such as '§°';
-        printable ASCII characters always get one.
     """
     if context.invoked_subcommand is not None:
         if any(is_given(context, name) for name in context.params):
@@ -148,7 +145,7 @@ def _coverage_line(coverage):
     more = len(shown) - _SHOWN_CHARACTERS
     others = f" and {more} others" if more > 0 else ""
     unknown = f"{', '.join(shown[:_SHOWN_CHARACTERS])}{others}"
-    return f"{line}; unknown: {unknown}; --required-characters gives them pieces"
+    return f"{line}; unknown: {unknown}"
 
 
 def _paragraphs(corpus, corpus_format):

@@ -50,7 +50,6 @@ def train_wordpiece(
     strip_accents: bool | None = None,
     language: str | None = None,
     character_coverage: float = 0.99995,
-    required_characters: str = "",
 ) -> TrainedVocabulary:
     """Trains a WordPiece vocabulary and writes its folder, completely or not at all.
 
@@ -58,7 +57,7 @@ def train_wordpiece(
     vocabularies, but [UNK], [CLS], [SEP] and [MASK] follow immediately.
 
     Args:
-        corpus_texts, out, character_coverage, required_characters: As in `train_vocabulary`.
+        corpus_texts, out, character_coverage: As in `train_vocabulary`.
         size: int. Largest number of pieces, V. A small corpus has fewer.
         lower_case, strip_accents: bool or None. As in `BasicTokenizer`; None as in
             `train_vocabulary`.
@@ -86,7 +85,7 @@ def train_wordpiece(
         for word, count in words.items():
             for character in word:
                 counts[character] += count
-        required = "".join(basic.words(" ".join(string.printable + required_characters)))
+        required = "".join(basic.words(" ".join(string.printable)))
         allowed = _allowed_characters(counts, character_coverage) | set(required)
         pieces = _learn(words, allowed, size)
         content = "".join(f"{piece}\n" for piece in pieces).encode()

@@ -93,7 +93,6 @@ def train_vocabulary(
     strip_accents: bool | None = None,
     language: str | None = None,
     character_coverage: float = 0.99995,
-    required_characters: str = "",
     hard_limit: bool = True,
 ) -> TrainedVocabulary:
     """Trains a unigram vocabulary and writes its folder, completely or not at all.
@@ -111,15 +110,12 @@ def train_vocabulary(
         language: str or None. Code of the language of the corpus; None is English.
         character_coverage: float. Fraction of the corpus's characters that get a piece; the
             others are unknown. Printable ASCII always gets pieces.
-        required_characters: str. Further characters that always get a piece. They are cleaned up
-            like text, so `É` requires `e` if case and accents are folded.
         hard_limit: bool. Whether a corpus too small for `size` is an error; otherwise the
             vocabulary becomes as large as the corpus allows.
 
     Raises:
         InputError: If the corpus is empty, or its language must be given, see `check_is_english`;
-            `out` cannot be written or is not empty; `size` does not suit the corpus; or
-            `required_characters` contains one that is not text.
+            `out` cannot be written or is not empty; or `size` does not suit the corpus.
 
     Source:
         The `spm_train` command in the README of google-research/albert.
@@ -127,11 +123,6 @@ def train_vocabulary(
     check_output_folder(out)
     if size < 1:
         raise InputError(f"`size` must be a positive number of pieces. Received: {size}.")
-    if found := _NOT_FOR_TRAINING.search(required_characters):
-        raise InputError(
-            "`required_characters` must not contain NUL, surrogates or U+2585, which cannot be "
-            f"pieces. Received: {ascii(found[0])}. Remove it."
-        )
     with whole_folder(out) as folder:
         texts, lower_case, strip_accents = choose_cleanup(
             corpus_texts, lower_case, strip_accents, language
@@ -140,7 +131,6 @@ def train_vocabulary(
             texts,
             lower_case,
             strip_accents,
-            required_characters,
             vocab_size=size,
             character_coverage=character_coverage,
             hard_vocab_limit=hard_limit,
@@ -185,7 +175,6 @@ def train_unigram(
     texts: Iterable[str],
     lower_case: bool,
     strip_accents: bool,
-    required_characters: str = "",
     **options: Any,
 ) -> tuple[bytes, collections.Counter[str]]:
     """Returns a trained model file, and the counts of the characters of the texts, cleaned up.
@@ -196,7 +185,7 @@ def train_unigram(
     sentencepiece.SetMinLogLevel(2)
     normalizer, rules = normalizer_of(lower_case, strip_accents)
     normalize = normalizer.normalize
-    required = set(normalize(ALWAYS_REQUIRED) + normalize(required_characters)) - _UNCOUNTED
+    required = set(normalize(ALWAYS_REQUIRED)) - _UNCOUNTED
     with temporary_folder() as folder:
         rule_file, text_file = Path(folder, "rules.tsv"), Path(folder, "sentences.txt")
         rule_file.write_text(rules, encoding="utf-8")
@@ -243,8 +232,7 @@ def _explain(message, size):
     if found := re.search(r"too high.*value <= (\d+)", message):
         limit, advice = f"at most {found[1]}", "Lower it or give more text"
     elif found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        limit = f"at least {found[1]}, the number of special pieces and required characters,"
-        advice = "Raise it or require fewer characters"
+        limit, advice = f"at least {found[1]}, the special pieces and printable ASCII,", "Raise it"
     else:
         return InputError(f"SentencePiece cannot train on this corpus: {message}")
     return InputError(

@@ -1,33 +1,9 @@
-"""Long work reports its progress, short work is silent; durations are read and formatted."""
-
-import logging
-from types import SimpleNamespace
+"""Durations are read and formatted; `test_log_lines` has the progress of long work."""
 
 import pytest
 
-from data_pipeline import progress
 from data_pipeline.errors import InputError
-from data_pipeline.progress import CountedProgress, format_duration, parse_duration
-
-logger = logging.getLogger("albert_keras.test")
-
-
-def test_long_work_has_lines_with_the_time_that_is_left_and_short_work_none(monkeypatch, caplog):
-    caplog.set_level("INFO")
-    now = [0.0]
-    # Only the clock of this module: a server in another thread of the tests uses the real one.
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    counted = CountedProgress(logger, "evaluating", 2, "records")
-    for now[0] in (3.9, 60):
-        counted.add()
-    assert not caplog.messages
-    counted = CountedProgress(logger, "evaluating", 6000, "records")
-    for now[0] in range(61, 71):
-        counted.add(300)
-    assert caplog.messages == [
-        "evaluating: 1,500 of 6,000 records, ETA 15 s",
-        "evaluating: 3,000 of 6,000 records, ETA 10 s",
-    ]
+from data_pipeline.progress import format_duration, parse_duration
 
 
 def test_durations_are_read_and_nothing_else():

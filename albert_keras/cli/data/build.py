@@ -126,5 +126,3 @@ def _lines(result, settings):
     first = f"copy {result.path} to a local disk, then " if is_remote(result.path) else ""
     words = "--data", "..." if first else result.path, "--out", "runs/..."
     yield f"next: {first}{shell('albert-keras', 'pretrain', *words)}"
-    held_out = shell("albert-keras", "evaluate", "--run", "runs/...", *words[:2])
-    yield f"for held-out text: {first}{held_out}"

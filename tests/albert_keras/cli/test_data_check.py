@@ -73,15 +73,6 @@ def test_refused_files_are_counted_after_the_whole_report_with_exit_code_2(corpu
     assert str(corpus / "bad 0.txt") in result["problems"][0]
 
 
-def test_a_language_that_is_missing_is_what_a_build_refuses(tmp_path, check):
-    text = "Die Fähre verließ früh den Hafen. Über dem Fluß hörte man die Glocken; schön! " * 20
-    (tmp_path / "x.txt").write_text(text, encoding="utf-8")
-    code, shown = check(tmp_path, tokenizer=())
-    assert code == 2 and "The language of the text must be given" in shown.err
-    code, shown = check(tmp_path, "--language", "de", tokenizer=())
-    assert code == 0 and not shown.err
-
-
 def test_leaks_are_named(corpus, tmp_path, check):
     (tmp_path / "dev.txt").write_text((corpus / "12.txt").read_text())
     code, shown = check(corpus, "--heldout", tmp_path / "dev.txt", tokenizer=())

@@ -27,6 +27,7 @@ def logged(monkeypatch):
     def log(kind, seconds):
         logger, stream = logging.Logger("test", logging.DEBUG), io.StringIO()
         logger.addHandler(kind(stream))
+        now[0] = 0.0
         counted = CountedProgress(logger, "evaluating", 6000, "records")
         for second in range(1, seconds + 1):
             now[0] = second
@@ -37,6 +38,8 @@ def logged(monkeypatch):
 
 
 def test_a_log_file_has_a_line_every_few_seconds(logged):
+    _, shown = logged(LogLines, 4)
+    assert not shown()
     _, shown = logged(LogLines, 11)
     assert shown().splitlines() == [
         "evaluating: 1,500 of 6,000 records, ETA 15 s",

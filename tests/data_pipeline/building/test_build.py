@@ -1,7 +1,6 @@
 """The whole chain: documents in, records out."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from data_pipeline.building.build import build_records

@@ -62,12 +62,6 @@ def test_each_bad_file_is_named_with_the_reason_of_the_build_and_the_rest_goes_o
     assert report.counts["documents"] == 4  # one was made of bad.jsonl before the fault
 
 
-def test_repeated_documents_are_a_share_of_all(tmp_path):
-    texts = ["aaaa", "bbbb\ncccc", "aaaa", "dddd\ncccc", "aaaa"]
-    report = check_corpus([write_lines(tmp_path / "x.jsonl", texts)])
-    assert report.repeated_documents == 2 / 5
-
-
 def test_a_corpus_without_text_or_records_is_a_problem(tmp_path, tiny_tokenizer):
     (tmp_path / "x.txt").write_text("\n \n")
     (problem,) = check_corpus([tmp_path], tiny_tokenizer).problems
@@ -119,17 +113,6 @@ def test_a_few_names_with_accents_are_english(build):
     assert build(TEXTS["en"] * 20 + "Zoë. ").info.num_records
     with pytest.raises(InputError, match=NEEDED):
         build(TEXTS["en"] * 10 + "Zoë. ")
-
-
-def test_held_out_text_that_is_in_the_corpus_is_named(tmp_path, tiny_corpus):
-    halves = tiny_corpus[:60], tiny_corpus[60:120], tiny_corpus[120:180]
-    for name, sentences in (("a", halves[0] + halves[1]), ("b", halves[1] + halves[2])):
-        (tmp_path / f"{name}.txt").write_text(" ".join(sentences))
-    (tmp_path / "dev.txt").write_text(" ".join(halves[2]).upper())
-    report = check_corpus([tmp_path / "[ab].txt"], heldout=[tmp_path / "dev.txt"])
-    [leak] = report.near_duplicates
-    assert (leak.name, leak.other) == ("dev.txt", "b.txt")
-    assert leak.share > 0.9
 
 
 def edition(text):

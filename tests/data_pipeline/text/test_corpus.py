@@ -151,13 +151,6 @@ def test_what_cannot_be_read_is_refused_with_file_and_place(tmp_path, data, form
     assert "x.txt" in str(caught.value)
 
 
-def test_both_layouts_of_wikiextractor_give_the_same_texts(shared_data):
-    pages = list(read_corpus([shared_data / "corpus/wikiextractor/AB"]))
-    lines = list(read_corpus([shared_data / "corpus/wikiextractor-json/AB"]))
-    assert [page.digest for page in pages] == [line.digest for line in lines]
-    assert len({page.name.split("#")[0] for page in pages}) == 66
-
-
 def test_what_is_written_is_read_back_as_the_same_texts(tmp_path):
     documents = [Document(f"d{n}", (f"Größe {n}.", '"Quoted" text.')) for n in range(3)]
     path = tmp_path / "new" / "corpus.jsonl"

@@ -103,14 +103,11 @@ def test_case_and_accents_are_kept_on_request(tmp_path):
     assert folded.pieces("DÉJÀ") == ["deja"]
 
 
-def test_rare_characters_are_unknown_unless_they_are_required(tmp_path):
+def test_rare_characters_are_unknown(tmp_path):
     texts = ["a common text of common letters " * 2000, "one ψ"]
     result = train_wordpiece(texts, tmp_path / "rare", 300)
     assert result.coverage.uncovered == {"ψ": 1}
     assert Tokenizer.load(result.path).encode("ψ") == [1]
-    result = train_wordpiece(texts, tmp_path / "required", 300, required_characters="ψ")
-    assert not result.coverage.uncovered
-    assert Tokenizer.load(result.path).encode("ψ") != [1]
 
 
 def test_a_size_below_the_number_of_characters_is_refused(tiny_corpus, tmp_path):
