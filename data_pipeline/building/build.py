@@ -81,7 +81,7 @@ def build_records(
             (see `check_sample`), or `out` contains something
             else or an unfinished build with other settings, or has a scheme, which requires
             `build_with_beam`.
-        OSError: If a file cannot be written; the log says what is saved.
+        OSError: If a file cannot be written. The same call resumes the build.
     """
     started = time.monotonic()
     if is_remote(out):
@@ -127,10 +127,8 @@ def build_records(
         with whole_folder(out / TOKENIZER_FOLDER) as temporary:
             tokenizer.save(temporary)
         info.save(out)
-    except BaseException as error:
-        saved = folder.abandon()
-        if isinstance(error, OSError):  # such as a full disk
-            logger.info("%s", saved)
+    except BaseException:
+        folder.abandon()
         raise
     folder.finish()
     return warn_of_lost_text(BuildResult(out, info, time.monotonic() - started, num_reused))

@@ -146,19 +146,13 @@ class BuildFolder:
         shutil.rmtree(self.work, ignore_errors=True)
         self._lock.release()
 
-    def abandon(self) -> str:
-        """Keeps finished parts and shards for the next attempt; removes all if there are none.
-
-        Returns what is saved and what to do, without the full stop.
-        """
+    def abandon(self):
+        """Keeps finished parts and shards for the next attempt; removes all if there are none."""
         self._remove_temporary_files()
-        kept = any(self.work.glob("part-*.json")) or any(self.out.glob("pretraining-*"))
-        if not kept:
+        if any(self.work.glob("part-*.json")) or any(self.out.glob("pretraining-*")):
+            self._lock.release()
+        else:
             self.discard()
-            return "Nothing was saved; repeat the command to start again"
-        self._lock.release()
-        saved = f"The finished parts and shards in `{self.out}` are saved"
-        return f"{saved}; repeat the command to resume it"
 
     def discard(self):
         """Removes everything that the build has created."""
