@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _check(options):
     if options.predict and _PRETRAINING in options.kind:
         raise InputError(f"`--predict` is for a `--kind` of task. Received: {_PRETRAINING}.")
-    names = ("kind", "model", "sequence_length", "batch", "precision", "accumulation")
+    names = ("kind", "model", "sequence_length", "batch", "accumulation")
     shared = {"recompute": options.recompute} | ({"predicts": True} if options.predict else {})
     programs = []
     for values in itertools.product(*(getattr(options, name) for name in names)):
@@ -91,7 +91,6 @@ def _parser():
     length = {"dest": "sequence_length", "help": "tokens per sequence"}
     add("--seq", nargs="+", type=int, default=[512], **length)
     add("--topology", nargs="+", default=list(TOPOLOGIES), choices=list(TOPOLOGIES))
-    add("--precision", nargs="+", default=["mixed_bfloat16"], choices=["mixed_bfloat16", "float32"])
     add("--accumulation", nargs="+", type=int, default=[1], help="parts of a batch")
     add("--recompute", action="store_true", help="recompute activations in the backward pass")
     add("--out", type=Path, default=Path("build/tpu-check"), help="folder for HLO and results")
@@ -146,8 +145,6 @@ def _cells(result):
 
 def _name(program):
     changes = [*program.about]
-    if program.precision != "mixed_bfloat16":
-        changes.append(program.precision)
     if program.accumulation > 1:
         changes.append(f"in {program.accumulation} parts")
     if program.recompute:

@@ -60,11 +60,10 @@ def lower(cluster: Cluster, replicas: int) -> Lowered:
 
 
 def _with_collectives(graph, replicas):
-    """Replaces `CrossReplicaSum` and `AllToAll`, which TensorFlow cannot lower without a TPU."""
+    """Replaces `CrossReplicaSum`, which TensorFlow cannot lower without a TPU."""
     graph = graph_pb2.GraphDef.FromString(graph.SerializeToString())
     numbers = itertools.count(1)
     _replace_sums(graph.node, "", replicas, numbers)
-    _replace_broadcasts(graph.node)
     names = {function.signature.name for function in graph.library.function}
     _rename_calls(graph.node, names)
     for function in graph.library.function:
@@ -118,24 +117,7 @@ def _replace_sums(nodes, output: str, replicas: int, numbers: Iterator[int]):
         node.input.append(f"{reduce.name}:{'data:' if output else ''}0")
 
 
-def _replace_broadcasts(nodes):
-    """Replaces each `AllToAll` by its input, which it does not change.
-
-    With Keras 3, each replica sends the number of its updates to all others, and takes that of the
-    first replica. The numbers are equal.
-    """
-    for node in [node for node in nodes if node.op == "AllToAll"]:
-        kind = node.attr["T"].type
-        if kind not in (types_pb2.DT_INT32, types_pb2.DT_INT64):
-            raise ValueError(f"`{node.name}` exchanges other values than a number of updates.")
-        node.ClearField("attr")
-        node.op = "Identity"
-        node.attr["T"].type = kind
-        del node.input[1:]
-
-
 def _lowered(module):
-    _renumber(module)
     instructions = [
         instruction for part in module.computations for instruction in part.instructions
     ]
@@ -152,21 +134,3 @@ def _lowered(module):
         barriers=opcodes.count("opt-barrier"),
         variables=len(module.input_output_alias.entries),
     )
-
-
-def _renumber(module):
-    """Gives instructions numbers below 2**31, as compilers before 2026 require.
-
-    TensorFlow 2.21 numbers the instructions of each computation from 1 on, and puts the number of
-    the computation into the upper 32 bits.
-    """
-    instructions = [one for part in module.computations for one in part.instructions]
-    if all(instruction.id < 2**31 for instruction in instructions):
-        return
-    numbers = {instruction.id: new for new, instruction in enumerate(instructions, start=1)}
-    for part in module.computations:
-        part.root_id = numbers[part.root_id]
-        for instruction in part.instructions:
-            instruction.id = numbers[instruction.id]
-            for references in (instruction.operand_ids, instruction.control_predecessor_ids):
-                references[:] = [numbers[old] for old in references]

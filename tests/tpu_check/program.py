@@ -19,6 +19,8 @@ from data_pipeline.records.examples import PRETRAINING_FEATURES, feature_length
 from data_pipeline.settings import Rule, Settings
 from tests.albert_keras.tasks.small_tasks import SETTINGS, make_examples, rows_for
 
+#: That of TPUs.
+_PRECISION = "mixed_bfloat16"
 #: A text from which examples of any kind are made.
 _SENTENCES = ["Seven geese crossed the frozen lake in a single line, and nobody wondered why."]
 
@@ -32,7 +34,6 @@ class Program(Settings):
     sequence_length: PositiveInt = 512  #: S; the predictions P follow as they do in records.
     replicas: PositiveInt = 8
     replicas_per_chip: int = Field(2, ge=1, le=2)
-    precision: str = "mixed_bfloat16"  #: Or "float32".
     accumulation: PositiveInt = 1  #: Parts into which a replica's batch is split.
     recompute: bool = False  #: Whether the backward pass recomputes activations.
     vocab_size: PositiveInt = 30_000
@@ -61,7 +62,7 @@ class Program(Settings):
         """Returns the configuration of a run with this step; InputError if it is not valid."""
         model = {"max_position_embeddings": max(512, self.sequence_length)} | self.model
         config = PretrainingConfig.of({"model": model, "training": self._training()})
-        return config.resolved(self.precision)
+        return config.resolved(_PRECISION)
 
     def _training(self):
         return {
@@ -119,7 +120,7 @@ class TaskProgram(Program):
         config = FinetuneConfig.of({"task": task, "training": training})
         hidden_size = self.albert_config().hidden_size
         return config.resolved(
-            build_task(config.task), hidden_size, training["batch_size"], self.precision
+            build_task(config.task), hidden_size, training["batch_size"], _PRECISION
         )
 
     def replica_function(self):
