@@ -28,7 +28,6 @@ from tests.repository import PROJECT, ROOT
 LINES = (("3.11", "3.10"), ("3.13", "3.12"))
 PYTHONS = tuple(version for line in LINES for version in line)
 _PACKAGES = ("albert_keras", "data_pipeline")
-_MODEL_CARD = "albert_keras/saved_models/albert-mini-en/README.md"
 #: PyPI accepts no larger file, unless one asks.
 _MOST_BYTES = 100 * 10**6
 #: Commands, and what their output must contain.
@@ -141,12 +140,8 @@ def wheel_faults(wheel: Path) -> list[str]:
         names = opened.namelist()
         (place,) = {name.partition("/")[0] for name in names if ".dist-info/" in name}
         known = email.message_from_bytes(opened.read(f"{place}/METADATA"))
-        card = opened.read(_MODEL_CARD).decode() if _MODEL_CARD in names else ""
-    classifiers = known.get_all("Classifier", [])
-    pythons = {one.rpartition(" ")[2] for one in classifiers if ":: Python :: 3." in one}
     tops = tuple(f"{top}/" for top in (*_PACKAGES, place))
     others = [name for name in names if not name.startswith(tops) or "/tests/" in name]
-    links = [one.rpartition(", ")[2] for one in known.get_all("Project-URL", [])]
     rules = {
         "it contains no tests, pages or other files": not others,
         "both packages have py.typed": {f"{one}/py.typed" for one in _PACKAGES} <= {*names},
@@ -154,15 +149,6 @@ def wheel_faults(wheel: Path) -> list[str]:
         "it has the version of the project": known["Version"] == PROJECT["project"]["version"],
         "it names a licence and has its text": known["License-Expression"]
         and f"{place}/licenses/LICENSE" in names,
-        "the card of its model names the licences of weights and texts": re.search(
-            r"^license: \S+$", card, re.MULTILINE
-        )
-        and "| Licence |" in card,
-        "it says for which Pythons it is": pythons == {*PYTHONS},
-        "it says that it has types": "Typing :: Typed" in classifiers,
-        "it has keywords and a page in Markdown": known["Keywords"]
-        and known["Description-Content-Type"] == "text/markdown",
-        "all links are addresses": all(link.startswith("https://") for link in links),
     }
     found = [f"{wheel.name}: not true: {rule}" for rule, holds in rules.items() if not holds]
     return found + [f"{wheel.name} contains {name}" for name in others[:9]]

@@ -67,14 +67,14 @@ def test_the_wheel_can_be_published(archives, tmp_path):
         for name in whole.namelist():
             content = whole.read(name)
             if name.endswith("/METADATA"):
-                content = re.sub(rb"License-Exp.*\n|Classifier: .*3.12\n|Keywords", b"", content)
+                content = re.sub(rb"License-Exp.*\n", b"", content)
             if name != "data_pipeline/py.typed":
                 changed.writestr(name, content)
         changed.writestr("docs/page.md", "")
     text = "\n".join(wheel_faults(other))
-    for word in ("other files", "py.typed", "licence and", "Pythons", "keywords", "docs/page.md"):
+    for word in ("other files", "py.typed", "licence and", "docs/page.md"):
         assert word in text
-    assert len(text.splitlines()) == 6
+    assert len(text.splitlines()) == 4
 
 
 def test_a_python_is_found_by_its_version():

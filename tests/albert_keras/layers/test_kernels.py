@@ -9,7 +9,6 @@ from albert_keras.layers.kernels import (
     compiled_kernels,
     differentiable,
     inference,
-    is_for_inference,
     kernel,
 )
 
@@ -55,17 +54,6 @@ def test_the_written_gradient_counts_except_for_inference():
     with inference():
         assert square_and_slope() == [9.0, 6.0]
     assert square_and_slope() == [9.0, 100.0]
-
-
-def test_inference_lasts_to_the_end_of_the_outermost_context():
-    with pytest.raises(KeyError), inference():
-        with inference(False):
-            assert is_for_inference()
-        assert is_for_inference()
-        raise KeyError
-    assert not is_for_inference()
-    with inference(False):
-        assert not is_for_inference()
 
 
 @pytest.mark.parametrize("is_wanted", [False, True], ids=["plain", "compiled"])
