@@ -21,7 +21,7 @@ from albert_keras.cli.output import report_error
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.open_weights import format_module, open_weights
 from albert_keras.formats.vocabulary import load_tokenizer
-from albert_keras.formats.vocabulary_writing import files_for
+from albert_keras.formats.vocabulary_writing import files_for, write_files
 from albert_keras.serving.predictor import Predictor
 from albert_keras.tasks.choice.files import read_race
 from albert_keras.tasks.results import read_results
@@ -222,7 +222,8 @@ def hugging_face(folder, name="hugging-face"):
     weights = pretraining_weights(vocab_size=tokenizer.vocab_size)
     path = folder / "model"
     path.mkdir()
-    format_module(name).write(weights, path, files_for(tokenizer, name, 9))
+    format_module(name).write(weights, path)
+    write_files(path, files_for(tokenizer, name, 9))
     return _files(path), lambda: open_weights(path).in_memory()
 
 
