@@ -1,7 +1,5 @@
 """Entities as conlleval and seqeval find them, worked out by hand."""
 
-import random
-
 import pytest
 
 from albert_keras.tasks.tagging.scores import entities_of, entity_scores, has_entities
@@ -54,19 +52,3 @@ def test_scores_are_by_exact_entity():
 
 def test_nothing_found_and_nothing_there_score_zero():
     assert set(entity_scores([["O"]], [["O"]]).values()) == {0.0}
-
-
-def test_scores_equal_those_of_seqeval():
-    metrics = pytest.importorskip("seqeval.metrics")
-    draw = random.Random(3)
-    tags = ["O", "O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in ("PER", "LOC"))]
-    for _ in range(50):
-        lengths = [draw.randrange(1, 12) for _ in range(8)]
-        truth, predicted = ([draw.choices(tags, k=length) for length in lengths] for _ in range(2))
-        predicted[:4] = truth[:4]
-        ours = entity_scores(truth, predicted)
-        for name in ("precision", "recall", "f1"):
-            theirs = getattr(metrics, f"{name}_score")(truth, predicted)
-            assert ours[name] == pytest.approx(theirs, abs=1e-12)
-        macro = metrics.f1_score(truth, predicted, average="macro")
-        assert ours["macro_f1"] == pytest.approx(macro, abs=1e-12)
