@@ -61,9 +61,8 @@ def listed_labels(
 ) -> tuple[str, ...]:
     """Returns names in one cell between separators, or in a list of a .jsonl: each once, sorted.
 
-    An empty cell, or null in a .jsonl, has no label. A list must not
-    repeat a name: it may be one of zeros and ones.
-    `known`, if any, are all names that are allowed.
+    An empty cell, or null in a .jsonl, has no label. No name is repeated: a list of zeros and ones
+    has no names. `known`, if any, are all names that are allowed.
     """
     [value] = values
     names = value.split(separator) if isinstance(value, str) else value
@@ -76,14 +75,13 @@ def listed_labels(
             f"must have names between `{separator}`, or a list of names, as label. "
             f"Received: {value!r:.80}."
         )
-    counts = Counter(name.strip() for name in names)
-    for name in counts:
-        if isinstance(value, list) and counts[name] > 1:
+    counts = Counter(name.strip() for name in names if name.strip())
+    for name, count in counts.items():
+        if count > 1:
             raise RowError(
-                f"has the label `{name}` more than once in a list of names. Zeros and ones need a "
-                "column for each label, and `label` names all of these columns."
+                f"has the label `{name}` more than once. Zeros and ones need a column each."
             )
-    return tuple(_checked_name(name, known) for name in sorted(counts.keys() - {""}))
+    return tuple(_checked_name(name, known) for name in sorted(counts))
 
 
 def text_of(value: Any, column: str | int, may_be_blank: bool = False) -> str:

@@ -71,27 +71,3 @@ def test_shares_of_workers_and_replicas_join_to_the_whole_batch(workers, replica
             for part in worker[step * replicas :][:replicas]
         ]
         assert np.concatenate(found).tolist() == whole[step]
-
-
-@pytest.mark.parametrize("kind", ["choice", "similarity", "tagging", "spans"])
-def test_rows_of_every_kind_arrive_as_they_are_with_shapes_that_are_known(kind, features_of):
-    features = features_of(kind, training=True)
-    it = source(features, batch_size=6)
-    dataset = it.batches(tf.distribute.get_strategy(), 2)
-    expected = features.batch(it.numbers(2)) | {"example_weights": np.ones(6, np.float32)}
-    [found] = first(dataset)
-    assert found.keys() == expected.keys() == dataset.element_spec.keys()
-    for name, values in expected.items():
-        np.testing.assert_array_equal(found[name], values, err_msg=name)
-        spec = dataset.element_spec[name]
-        assert (tuple(spec.shape), spec.dtype.as_numpy_dtype) == (values.shape, values.dtype), name
-    shape = {"choice": (6, 3, 40), "similarity": (6, 2, 40)}.get(kind, (6, 40))
-    assert found["input_ids"].shape == shape
-    assert it.max_seq_length == np.prod(shape[1:])
-
-
-def test_rows_count_as_much_as_their_features_say():
-    features = Numbered()
-    features.weights = np.arange(COUNT, dtype=np.float32)
-    (batch,) = first(source(features).batches(tf.distribute.get_strategy(), 0))
-    np.testing.assert_array_equal(batch["example_weights"], batch["input_ids"][:, 0])
