@@ -1,5 +1,6 @@
 """Models named `hf://OWNER/NAME`: the client of the hub, and a hub on this computer."""
 
+import hashlib
 import http.server
 import importlib.util
 import json
@@ -8,11 +9,13 @@ import shutil
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from albert_keras.formats import hugging_face
-from albert_keras.hub import is_hub_name, shared_name
+from albert_keras.hub import FILES, _check, is_hub_name, shared_name
+from data_pipeline.errors import InputError
 from tests.albert_keras.formats.random_weights import pretraining_weights
 
 NAME = "hf://someone/small"
@@ -144,9 +147,37 @@ def test_an_interrupted_download_is_never_half_a_model(detect, hub):
     (error,) = detect(NAME, HF_HUB_DOWNLOAD_TIMEOUT="2")
     assert error.startswith("error:") and "Repeat the command" in error
     (error,) = detect(NAME, HF_HUB_OFFLINE="1")
-    assert error.startswith("error:")
+    assert "cannot be reached, and the cache of huggingface_hub does not have all" in error
     hub.cuts = False
     assert detect(NAME)[0].startswith(f"{NAME}@")
+
+
+def test_a_file_that_was_changed_in_the_cache_is_named(detect, tmp_path):
+    folder = detect(NAME)[0].split()[1]
+    with open(f"{folder}/vocab.txt", "ab") as file:
+        file.write(b"more\n")
+    (error,) = detect(NAME)
+    assert f"`{folder}/vocab.txt` is damaged" in error and "Remove" in error
+    os.remove(os.path.realpath(f"{folder}/vocab.txt"))
+    assert detect(NAME)[0].split()[1] == folder
+
+
+def test_digests_are_those_of_git_and_of_large_files(tmp_path):
+    content = b"{}"
+    large = SimpleNamespace(sha256=hashlib.sha256(content).hexdigest())
+    by_git = hashlib.sha1(b"blob 2\0{}").hexdigest()
+    digests = [(None, by_git), (large, "another"), (SimpleNamespace(sha256=by_git), by_git)]
+    files = [
+        SimpleNamespace(path=f"{number}.json", lfs=lfs, blob_id=blob_id)
+        for number, (lfs, blob_id) in enumerate(digests)
+    ]
+    for file in files:
+        (tmp_path / file.path).write_bytes(content)
+    (tmp_path / "onnx.bin").write_bytes(b"of another program")
+    other = SimpleNamespace(path="onnx.bin", lfs=None, blob_id="another")
+    _check(tmp_path, [*files[:2], other], NAME)
+    with pytest.raises(InputError, match="2.json` is damaged"):
+        _check(tmp_path, files, NAME)
 
 
 def test_what_cannot_be_used_is_one_error(detect, models, tmp_path):
@@ -169,7 +200,7 @@ def test_what_cannot_be_used_is_one_error(detect, models, tmp_path):
         f"There is no revision `v9` of `{NAME}`",
         "must be given as hf://OWNER/NAME",
         "Weights that are pickles (pytorch_model.bin) are not",
-        "`hf://someone/text@",
+        f"none of the files that are read here: {FILES[0]}",
     )
     errors = detect(*names)
     assert len(errors) == len(parts)
