@@ -156,10 +156,7 @@ class TextPreprocessor(keras.layers.Layer):
         return self.packed(columns, is_fixed, targets).rows
 
     def sequences(self, columns: Mapping[str, Any], is_fixed: bool) -> Packed:
-        """Returns one sequence for each example, [B, S], which shows how a model reads it.
-
-        By default it is that of a single text, "text".
-        """
+        """Returns one sequence for each single text, "text", [B, S]."""
         ids = self.ids(columns["text"])
         packed = self._packers[is_fixed].pack(ids)
         num_tokens = num_tokens_of(columns["text"], ids, self.max_bytes)

@@ -111,17 +111,6 @@ class AlbertQuestionAnsweringPreprocessor(TextPreprocessor):
         dropped = tf.cast(windows.dropped, tf.int32)
         return Packed(packed, {"windows": windows, "dropped_tokens": dropped})
 
-    def sequences(self, columns: Mapping[str, Any], is_fixed: bool) -> Packed:
-        packer = self._packers[is_fixed]
-        texts = [columns["question"], columns["context"]]
-        question, context = ids = [self.ids(text) for text in texts]
-        counts = [num_tokens_of(*one, self.max_bytes) for one in zip(texts, ids, strict=True)]
-        question = question[:, : self.max_query_length]
-        room = packer.max_seq_length - packer.num_special - question.row_lengths()
-        lengths = tf.minimum(context.row_lengths(), room)
-        packed = packer.join(question, row_slices(context, 0, lengths))
-        return Packed(packed, self._dropped(packed, tf.add_n(counts)))
-
     def windows(
         self, context: Any, question: Any, is_fixed: bool = False
     ) -> tuple[Windows, dict[str, tf.Tensor]]:
@@ -184,7 +173,6 @@ class AlbertForQuestionAnswering(AlbertForTexts):
 
     preprocessor_class = AlbertQuestionAnsweringPreprocessor
     signature = "question_answering", {"question": "question", "context": "context"}
-    has_pair_in_one = True
     usual_length = 384
 
     def __init__(

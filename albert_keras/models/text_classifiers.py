@@ -191,11 +191,6 @@ class AlbertForClassification(LabelsModel):
             "threshold": self.threshold,
         }
 
-    @property
-    def has_pair_in_one(self) -> bool:
-        """bool. Whether both texts of a pair are in one sequence."""
-        return bool(self.pairs) and self.pair_encoding == "joint"
-
     def read_out(self, outputs: Tensors, origin: Any) -> dict[str, tf.Tensor]:
         """Returns the answers, and all labels in each row.
 

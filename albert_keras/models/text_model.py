@@ -54,8 +54,6 @@ class AlbertForTexts(AlbertForTask, TextTraining):
     #: Name of the signature of an export over all texts of an example, and these by the names of
     #: its inputs.
     signature: tuple[str, Mapping[str, str]] = ("predict", {"text": "text"})
-    #: Whether both texts of an example are in one sequence.
-    has_pair_in_one: Any = False
     #: Shape of the ids of rows, of which None is free.
     ids_shape: tuple[int | None, ...] = (None, None)
     #: Tokens of a row, unless another number is given.

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from albert_keras.layers.text_packing import (
     WHITE_SPACE,
-    num_tokens_of,
     readable,
     row_slices,
     unread,
@@ -108,12 +107,6 @@ class AlbertTokenClassificationPreprocessor(TextPreprocessor):
             tag_ids = tf.fill(tf.shape(packed["input_ids"], tf.int64), NOT_SCORED)
             packed["tag_ids"] = tf.tensor_scatter_nd_update(tag_ids, places, tags.flat_values)
         return Packed(packed, origin)
-
-    def sequences(self, columns: Mapping[str, Any], is_fixed: bool) -> Packed:
-        ids = self.words(columns)[1].merge_dims(1, 2)
-        packed = self._packers[is_fixed].pack(ids)
-        num_tokens = num_tokens_of(columns["text"], ids, self.max_bytes)
-        return Packed(packed, self._dropped(packed, num_tokens))
 
     def words(self, columns: Mapping[str, Any]) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Returns the words of texts, ragged string [B, None], and their ids [B, None, None].

@@ -88,7 +88,7 @@ def test_a_family_trains_saves_resumes_exports_and_answers(
     (filled,) = predictor.fill_mask(["The [MASK] left the harbour."])
     assert filled.filled_text.startswith("The ")
     assert filled.filled_text.endswith(" left the harbour.")
-    assert np.isfinite(predictor.ask("encode", text=["a ferry"])["pooled_output"]).all()
+    assert np.isfinite(predictor.ask("embed", text=["a ferry"])["embedding"]).all()
     card = (tmp_path / "exported" / "1" / "README.md").read_text(encoding="utf-8")
     assert f"\n{FAMILIES[family]}, " in card
     # A task starts from the run.

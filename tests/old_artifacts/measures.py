@@ -179,7 +179,6 @@ def of_pretrained_export(path):
     from albert_keras import Predictor
 
     predictor = Predictor(path)
-    texts = [text.replace("[MASK]", "red") for text in MASKED_TEXTS]
     return {
         "fill_mask": [
             {
@@ -192,7 +191,6 @@ def of_pretrained_export(path):
             answer.in_order
             for answer in predictor.sentence_order(*map(list, zip(*PAIRS, strict=True)))
         ],
-        "encode": predictor.ask("encode", text=texts)["pooled_output"][:, :8].tolist(),
     }
 
 

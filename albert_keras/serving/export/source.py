@@ -141,7 +141,7 @@ def _of_model(model, sequence_length):
 def _of_weights(origin, sequence_length):
     """Opens a pre-trained model, or an encoder alone, such as one of sentence-transformers.
 
-    The export of an encoder alone has `encode`, `embed`, and the cosine of two texts.
+    The export of an encoder alone has `embed`, and the cosine of two texts.
     """
     config, tokenizer, task = origin.albert_config, origin.tokenizer, None
     if "masked_lm" in origin.heads:

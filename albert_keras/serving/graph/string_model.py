@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from albert_keras.layers.text_packing import num_tokens_of, readable
 from albert_keras.models.encoder_with_head import AlbertForTask
-from albert_keras.models.pooling import Pooling, mean_over_tokens
+from albert_keras.models.pooling import Pooling
 from albert_keras.models.preprocessor import TextPreprocessor
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.similarity import AlbertForSimilarity
@@ -27,9 +27,6 @@ class StringModel(tf.Module):
     No content raises an error. Most signatures also return `dropped_tokens` int32 [B], the tokens
     of their texts that did not fit into the sequence, see `num_tokens_of`.
 
-    encode          `text` string [B], or the inputs of a subclass → `pooled_output` and
-                    `mean_output` float32 [B, H], the mean over all real positions;
-                    `sequence_output` float32 [B, bucket, H]
     embed           `text` string [B], always a text alone → `embedding` float32 [B, H], of length
                     1: the mean over all real positions, unless a subclass pools otherwise
     predict_tokens  `input_ids`, `input_mask`, `segment_ids` int32 [B, S] → see the subclass
@@ -69,7 +66,6 @@ class StringModel(tf.Module):
         )
         #: The signatures over strings, by name.
         self.functions = self._functions() | {
-            "encode": string_function(self._encode, "text"),
             "embed": string_function(self._embed, "text"),
         }
         #: The signatures over ids.
@@ -106,21 +102,6 @@ class StringModel(tf.Module):
         packed = self.packer.pack(*ids)
         num_tokens = sum(self.num_tokens(*part) for part in zip(texts, ids, strict=True))
         return packed, self.packer.num_dropped(packed, num_tokens)
-
-    def _sequences(self, text):
-        """Builds the sequences of the input of `encode`, as `sequences_of`."""
-        return self.sequences_of(text)
-
-    def _encode(self, text):
-        packed, dropped = self._sequences(text)
-        outputs = self.encoded(packed)
-        sequence = tf.cast(outputs["sequence_output"], tf.float32)
-        return {
-            "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
-            "mean_output": mean_over_tokens(sequence, packed["input_mask"]),
-            "sequence_output": sequence,
-            "dropped_tokens": dropped,
-        }
 
     def _embed(self, text):
         packed, dropped = self.sequences_of(text)  # of one text, even in a task of pairs

@@ -18,8 +18,6 @@ class TaskModel(StringModel):
         options it is the next one.
     The `signature` of the model, such as `text_pair`: an input string [B] for each text, and
         `options` string [B, C].
-    encode  takes what the encoder reads as one sequence: a text; or two texts, separated by the
-        first tab; of a long text it returns the first window
     predict_tokens  returns what `outputs_of` of the model does
 
     All but the last return what `read_out` of the model does.
@@ -47,13 +45,6 @@ class TaskModel(StringModel):
         if inputs == self.model.signature[1]:  # not those of a model that also takes pairs
             functions[name] = of_all
         return functions
-
-    def _sequences(self, text):
-        columns = {"text": text}
-        if self.model.has_pair_in_one:
-            columns = self._columns_of(text)
-        packed, origin = self.rows.sequences(columns, self.packer.is_fixed)
-        return packed, origin["dropped_tokens"]
 
     def _predict_tokens(self, packed):
         return self.outputs(packed)

@@ -37,12 +37,12 @@ def test_what_a_model_cannot_answer_is_refused(predictor):
     with pytest.raises(InputError, match="must be an export of a fine-tuned model"):
         predictor.answer("a")
     with pytest.raises(InputError, match="takes the inputs text. Received: texts"):
-        predictor.ask("encode", texts=["a"])
+        predictor.ask("embed", texts=["a"])
     with pytest.raises(InputError, match="has no signature `tags`"):
         predictor.ask("tags", text=["a"])
     with pytest.raises(InputError, match="half a surrogate pair"):
         predictor.fill_mask(["\ud800 [MASK]"])
-    assert len(predictor.ask("encode", text=["a", "\udcff"])["pooled_output"]) == 2
+    assert len(predictor.ask("embed", text=["a", "\udcff"])["embedding"]) == 2
 
 
 def test_masks_that_are_never_read_have_no_candidates(predictor):

@@ -78,7 +78,7 @@ def test_a_version_of_a_task_says_what_it_is(pairs_export):
     version = pairs_export / "1"
     signatures = {one.name: one for one in read_signatures(version)}
     assert set(signatures) == {
-        *("serving_default", "text_pair", "encode", "embed"),
+        *("serving_default", "text_pair", "embed"),
         "predict_tokens",
     }
     assert (version / WARM_UP_FILE).stat().st_size > 1000

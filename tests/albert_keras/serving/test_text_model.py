@@ -56,7 +56,7 @@ def test_tokens_that_do_not_fit_are_counted(call, source):
     counts = [len(source.tokenizer.encode(text)) for text in texts]
     dropped = [max(0, count - LENGTH + 2) for count in counts]
     assert dropped[:2] == [0, 0] and dropped[2] > 30
-    assert call("encode", texts)["dropped_tokens"].tolist() == dropped
+    assert call("embed", texts)["dropped_tokens"].tolist() == dropped
     filled = call("fill_mask", [f"[MASK] {text}" for text in texts])
     assert filled["dropped_tokens"].tolist() == [0, 0, dropped[2] + 1]
     order = call("sentence_order", texts, texts[::-1])
@@ -67,7 +67,7 @@ def test_tokens_that_do_not_fit_are_counted(call, source):
 def test_tokens_beyond_the_bytes_that_are_read_are_estimated(call, source):
     text = "the ferry left " * 400
     texts = [text, text + " " * 5000, " " * 5000 + "x", " " * 5000, "x" * 32 * LENGTH + "é"]
-    found = call("encode", texts)["dropped_tokens"]
+    found = call("embed", texts)["dropped_tokens"]
     exact = len(source.tokenizer.encode(text)) - LENGTH + 2
     assert found[0] == pytest.approx(exact, rel=0.02) and found[1] > found[0]
     assert found[2:4].tolist() == [1, 0]
@@ -81,6 +81,6 @@ def test_no_content_raises(call, shared_data):
     strings += [b"[MASK]" + text for text in strings]
     scores = call("fill_mask", strings)["scores"]
     assert len(scores) == len(strings) and np.isfinite(scores).all()
-    assert len(call("encode", strings)["pooled_output"]) == len(strings)
+    assert len(call("embed", strings)["embedding"]) == len(strings)
     assert call("fill_mask", [])["pieces"].shape[0] == 0
     assert call("sentence_order", [], [])["in_order"].shape == (0,)
