@@ -126,7 +126,7 @@ def _write_model(draft, source, module):
     """Writes a model for servers, `Predictor` and Keras."""
     folder, model = draft.folder, source.model
     module.serve = module.functions["serving_default"]  # as Keras calls it, see `TFSMLayer`
-    tf.saved_model.save(module, str(folder), signatures=module.functions | module.token_functions)
+    tf.saved_model.save(module, str(folder), signatures=module.functions)
     model.config.save(folder / ALBERT_CONFIG)
     (folder / TOKENIZER_FOLDER).mkdir()
     source.tokenizer.save(folder / TOKENIZER_FOLDER)

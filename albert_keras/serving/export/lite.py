@@ -41,7 +41,7 @@ def write_lite(folder: Path, source: ExportSource, variants: Sequence[str]) -> d
             signatures = _pretrained_signatures(source.model, source.max_seq_length)
         else:
             model = source.string_model("float32")
-            shape = (1, *model.ids_shape[1:-1], source.max_seq_length)
+            shape = (1, *source.model.ids_shape[1:-1], source.max_seq_length)
             signatures = {"predict_tokens": model.token_function(shape)}
         files[weights].write_bytes(convert_to_lite(source.model, signatures, weights))
     return files

@@ -4,6 +4,8 @@ The rows are those of the preprocessor of the model, and the answers those of it
 that a server answers as `AlbertForTexts.answer` does.
 """
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from albert_keras.layers.text_packing import first_values
@@ -18,7 +20,8 @@ class TaskModel(StringModel):
         options it is the next one.
     The `signature` of the model, such as `text_pair`: an input string [B] for each text, and
         `options` string [B, C].
-    predict_tokens  returns what `outputs_of` of the model does
+    predict_tokens  `input_ids`, `input_mask`, `segment_ids` int32 [B, S], or as `ids_shape` of the
+        model → what `outputs_of` of the model returns
 
     All but the last return what `read_out` of the model does.
 
@@ -29,7 +32,6 @@ class TaskModel(StringModel):
 
     def __init__(self, model: AlbertForTexts, precision: str = "float32"):
         vars(self)["model"] = model  # not tracked, see `StringModel`
-        self.ids_shape = model.ids_shape
         super().__init__(model, model.preprocessor, precision)
 
     def _functions(self):
@@ -39,15 +41,31 @@ class TaskModel(StringModel):
             return self._answer(dict(zip(inputs.values(), texts, strict=True)))
 
         of_all = string_function(answer, *inputs)
-        if "options" in inputs:
-            return {"serving_default": of_all, name: of_all}
-        functions = {"serving_default": string_function(self._answer_text, "text")}
+        functions = {"serving_default": of_all, "predict_tokens": self.token_function()}
+        if "options" not in inputs:
+            functions["serving_default"] = string_function(self._answer_text, "text")
         if inputs == self.model.signature[1]:  # not those of a model that also takes pairs
             functions[name] = of_all
         return functions
 
-    def _predict_tokens(self, packed):
-        return self.outputs(packed)
+    def token_function(self, shape: tuple[int | None, ...] | None = None) -> Callable:
+        """Returns `predict_tokens` for inputs of a shape, by default that of the model."""
+        names = ("input_ids", "input_mask", "segment_ids")
+        shape = self.model.ids_shape if shape is None else shape
+        specs = [tf.TensorSpec(shape, tf.int32, name=name) for name in names]
+
+        @tf.function(input_signature=specs, autograph=False)
+        def predict_tokens(input_ids, input_mask, segment_ids):
+            size = self.tokenizer.pieces.shape[0]
+            is_known = (input_ids >= 0) & (input_ids < size)
+            packed = {
+                "input_ids": tf.where(is_known, input_ids, self.rows.tokenizer.unk_id),
+                "input_mask": tf.cast(input_mask > 0, tf.int32),
+                "segment_ids": tf.cast(segment_ids > 0, tf.int32),
+            }
+            return self.outputs(packed)
+
+        return predict_tokens
 
     def _columns_of(self, text):
         """Returns the texts of examples by name; two are separated by the first tab of `text`."""

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from albert_keras.layers.text_packing import first_values, pad_to, readable
+from albert_keras.layers.text_packing import first_values, num_tokens_of, pad_to, readable
 from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K
 
@@ -13,7 +13,6 @@ class TextModel(StringModel):
     fill_mask, also serving_default  see `_fill_mask`
     sentence_order  if the model has this head: `first` and `second` string [B] → `in_order`
                     float32 [B], the probability of this order
-    predict_tokens  returns `pieces` and `scores` as `fill_mask`
 
     The model is an AlbertForPretraining; other arguments are as of `StringModel`.
     """
@@ -29,10 +28,6 @@ class TextModel(StringModel):
         packed, dropped = self.sequences_of(first, second)
         in_order = tf.nn.softmax(self.stored.sentence_order(packed))[:, 0]
         return {"in_order": in_order, "dropped_tokens": dropped}
-
-    def _predict_tokens(self, packed):
-        pieces, scores, _ = self._candidates(packed)
-        return {"pieces": pieces, "scores": scores}
 
     def _fill_mask(self, text):
         """Returns the most likely pieces for each [MASK], and the text with masks filled.
@@ -71,13 +66,13 @@ class TextModel(StringModel):
         parts = tf.strings.split(readable(text, self.packer.max_bytes), MASK_LITERAL)
         before, rest = first_values(parts), parts[:, 1:]
         ids_after = self.tokenizer.continuation(self._before_masks(rest))  # [all masks, None]
-        masks = tf.fill([tf.shape(rest.flat_values)[0], 1], self._mask_id)
+        masks = tf.fill([tf.shape(rest.flat_values)[0], 1], self.rows.tokenizer.mask_id)
         after = rest.with_flat_values(tf.concat([masks, ids_after], axis=1)).merge_dims(1, 2)
         has_mask = rest.row_lengths() > 0
         before_mask = tf.where(has_mask, self.tokenizer.before_mask(before), before)
         ids = tf.concat([self.tokenizer(before_mask), after], axis=1)
         packed = self.packer.pack(ids)
-        dropped = self.packer.num_dropped(packed, self.num_tokens(text, ids))
+        dropped = self.packer.num_dropped(packed, num_tokens_of(text, ids, self.packer.max_bytes))
         return packed, dropped, before, rest
 
     def _before_masks(self, rest):
@@ -90,12 +85,13 @@ class TextModel(StringModel):
         is_last = positions == tf.gather(rest.row_limits() - 1, rest.value_rowids())
         return tf.where(is_last, texts, self.tokenizer.before_mask(texts))
 
-    def _candidates(self, packed, width=0):
+    def _candidates(self, packed, width):
         """Returns the most likely pieces at the M masks of each sequence; M is at least `width`.
 
         These are string and float32 [B, M, 10], and bool [B, M], which is False for no mask.
         """
-        found = tf.cast(tf.where(packed["input_ids"] == self._mask_id), tf.int32)  # [n, 2]
+        is_mask = packed["input_ids"] == self.rows.tokenizer.mask_id
+        found = tf.cast(tf.where(is_mask), tf.int32)  # [n, 2]
         batch = tf.shape(packed["input_ids"])[0]
         positions = tf.RaggedTensor.from_value_rowids(found[:, 1], found[:, 0], batch)
         counts = tf.cast(positions.row_lengths(), tf.int32)

@@ -90,10 +90,9 @@ def write_export(folder, task, model, tokenizer, signatures=None):
     record = {"kind": "finetuning", "tokenizer_digest": tokenizer.digest}
     source = ExportSource(record, None, model, tokenizer, task.max_seq_length, task)
     module = source.string_model("float32")
-    functions = module.functions | module.token_functions
     part = tf.Module()
     part.used = module.weights, module.tokenizer
-    chosen = {name: functions[name] for name in signatures}
+    chosen = {name: module.functions[name] for name in signatures}
     tf.saved_model.save(part, str(folder), signatures=chosen)
     tokenizer.save(folder / "tokenizer")
     record = source.describe()

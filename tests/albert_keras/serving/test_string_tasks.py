@@ -95,7 +95,7 @@ def test_texts_and_tabs_are_answered_alike(pairs_predictor):
 @pytest.mark.parametrize("space", [" ", "\u3000"])
 def test_words_beyond_the_bytes_that_are_read_are_counted(of_kind, space):
     task_model = of_kind("tagging")[2]
-    limit = task_model.max_bytes
+    limit = task_model.rows.max_bytes
     head = "ferry".ljust(limit - 6) + "left"
     texts = [head, head + "xxyy", head + f"xxyy{space}a b\n", head + f"xx{space}a  b", head + "  "]
     found = call(task_model, "tags", [text.encode() for text in texts])
@@ -135,7 +135,7 @@ def test_words_are_split_as_in_files(rule, tiny_tokenizer, tiny_corpus):
     [answer] = in_python(task, model, given)
     assert answer == model.answers(task.columns(given), ids=["given"])[0]
     assert answer.words == given[0].words
-    long = "x " * (task_model.max_bytes // 2 - 1) + "ab" + "cd, efg,"
+    long = "x " * (task_model.rows.max_bytes // 2 - 1) + "ab" + "cd, efg,"
     [dropped] = call(task_model, "tags", [long])["dropped_words"]
     assert dropped == (7 if rule == "characters" else 3)
 
