@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from albert_keras.cli import app, convert, pretrain, vocab
+from albert_keras.cli import app, pretrain, vocab
 from albert_keras.cli.data import build
 from albert_keras.machine.plan import CHOICES, plan_for_text
 from data_pipeline.config import PretrainingDataConfig
@@ -41,14 +41,10 @@ def test_after_a_build(typer_main):
         assert words[words.index("--data") + 1] == "my/records 1"
 
 
-def test_after_a_vocabulary_and_a_conversion(typer_main, tmp_path):
+def test_after_a_vocabulary(typer_main, tmp_path):
     corpus = tmp_path / "größere texte.txt"
     corpus.write_text("The old ferry left the harbour before sunrise.\n")
     typer_main(shlex.split(vocab._build_command(SimpleNamespace(path=RUN), [str(corpus)], "auto")))
-    typer_main(shlex.split(convert._NEXT["albert-keras"](RUN)))
-    python = shlex.split(convert._NEXT["hugging-face"](Path("it's mine")))
-    assert python[:2] == ["python", "-c"]
-    compile(python[2], "-c", "exec")
 
 
 def test_of_a_plan(typer_main, tmp_path, monkeypatch):
