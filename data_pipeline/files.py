@@ -5,7 +5,6 @@ A file or folder is written under a temporary name, flushed to the disk and rena
 
 import contextlib
 import errno
-import fcntl
 import glob
 import hashlib
 import json
@@ -81,11 +80,11 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     path = Path(os.path.realpath(path) if os.path.islink(path) else path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
-    unfinished_folders(path.parent, glob.escape(path.name))
+    remove_unfinished(path.parent, glob.escape(path.name))
     missing = [parent for parent in path.absolute().parents if not parent.exists()]
     temporary.mkdir(parents=True)
     try:
-        with naming(path), _held(temporary):
+        with naming(path):
             yield temporary
             fsync_folder(temporary)
             os.replace(temporary, path)
@@ -98,39 +97,18 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
         raise
 
 
-def unfinished_folders(parent: Path, names: str) -> list[Path]:
-    """Removes the temporary folders of `whole_folder` that no process writes any more.
+def remove_unfinished(parent: Path, names: str) -> None:
+    """Removes the temporary folders of `whole_folder` whose processes do not run on this machine.
 
-    Args:
-        parent: The folder that contains them.
-        names: The names that they are to have, as a pattern of `glob`.
-
-    Returns:
-        list of Path. The folders that other processes are writing.
+    `names` is a pattern of `glob` for the names that they are to have.
     """
-    written = []
-    for path in parent.glob(f".{names}.tmp-*"):
-        if path.is_dir() and not path.is_symlink():
-            with _held(path) as is_free:
-                if is_free:
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    written.append(path)
-    return written
-
-
-@contextlib.contextmanager
-def _held(folder):
-    """Locks a folder for a block, which a killed process leaves; yields whether nobody had it."""
-    with contextlib.ExitStack() as stack:
-        is_free = False
-        # Others have it, or have just renamed it; or there are no locks, so anybody may have it.
-        with contextlib.suppress(OSError):
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-            stack.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_free = True
-        yield is_free
+    for temporary in parent.glob(f".{names}.tmp-*"):
+        try:
+            os.kill(int(temporary.name.rpartition("-")[2]), 0)  # only asks
+        except ProcessLookupError:
+            shutil.rmtree(temporary, ignore_errors=True)
+        except (ValueError, OverflowError, OSError):  # another name, or of another user
+            continue
 
 
 @contextlib.contextmanager
@@ -187,7 +165,7 @@ def check_output_folder(path: str | Path, name: str = "out") -> None:
     """Checks, before any work is done, that a new folder can be written at `path`.
 
     Raises InputError, which names the parameter to change, if `path` exists and is not an empty
-    folder, if another process is in its `whole_folder`, or if its parent is not writable.
+    folder, or if its parent is not writable.
     """
     path = Path(path)
     # A lock alone may be that of a process that was killed.
@@ -198,11 +176,6 @@ def check_output_folder(path: str | Path, name: str = "out") -> None:
             f"`{path}` is not empty, and nothing is ever overwritten. "
             f"Remove it or choose another `{name}`.",
             Mistake.OUTPUT_EXISTS,
-        )
-    if others := unfinished_folders(path.parent, glob.escape(path.name)):
-        raise InputError(
-            f"`{path}` is being written by another process, in `{others[0]}`. Wait until it has "
-            f"ended, or choose another `{name}`."
         )
     check_writable(path, name)
 

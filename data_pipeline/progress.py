@@ -71,8 +71,6 @@ class CountedProgress:
         action: str. What is done, such as "evaluating".
         total: int, float or None. Number of things, if it is known.
         noun: str. What they are, in the plural.
-        total_work: float or None. Sum of the `work` of all things, which the remaining time is
-            estimated from; None if each of them takes equally long.
 
     Example:
         progress = CountedProgress(logger, "evaluating", 3242, "records")
@@ -85,22 +83,18 @@ class CountedProgress:
         action: str,
         total: float | None,
         noun: str,
-        total_work: float | None = None,
     ):
         self._logger = logger
         self._action = action
         self._total = total
         self._noun = noun
-        self._total_work = total if total_work is None else total_work
         self._done = 0.0 if isinstance(total, float) else 0
-        self._work_done = 0.0
         self._started = self._last_line = time.monotonic()
 
-    def add(self, count: float = 1, work: float | None = None) -> None:
+    def add(self, count: float = 1) -> None:
         """Counts things that are done, and logs a line if it is time for one."""
         self._done += count
-        self._work_done += count if work is None else work
-        if not self._work_done or (self._total is not None and self._done >= self._total):
+        if not self._done or (self._total is not None and self._done >= self._total):
             return
         now = time.monotonic()
         if now >= self._last_line + _SECONDS_BETWEEN_LINES:
@@ -113,7 +107,7 @@ class CountedProgress:
         remaining = ""
         if self._total is not None:
             count = f"{count} of {_number(self._total)}"
-            eta = (self._total_work / self._work_done - 1) * seconds
+            eta = (self._total / self._done - 1) * seconds
             remaining = f", ETA {format_duration(eta)}"
         return State(
             text=f"{self._action}: {count} {self._noun}{remaining}",

@@ -71,9 +71,7 @@ class RowPredictor:
         order = np.argsort(features.lengths, kind="stable")
         together = self.batch_size * self._replicas
         found = {}
-        progress = CountedProgress(
-            logger, "computing", len(order), self._noun, total_work=features.lengths.sum()
-        )
+        progress = CountedProgress(logger, "computing", len(order), self._noun)
         for begin in range(0, len(order), together):
             rows = order[begin : begin + together]
             for name, values in self._outputs(features, rows).items():
@@ -87,7 +85,7 @@ class RowPredictor:
                     found[name][rows, : values.shape[1]] = values
                 else:
                     found[name][rows] = values
-            progress.add(len(rows), work=features.lengths[rows].sum())
+            progress.add(len(rows))
         return found
 
     def _outputs(self, features, rows):

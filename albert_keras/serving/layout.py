@@ -13,7 +13,7 @@ from typing import NamedTuple
 from albert_keras.formats.detection import keras_file, version_folder
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError
-from data_pipeline.files import fsync, unfinished_folders, whole_folder
+from data_pipeline.files import fsync, remove_unfinished, whole_folder
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
 MASK_LITERAL = "[MASK]"
@@ -79,7 +79,7 @@ def new_version(out: Path) -> Generator[Draft, None, None]:
     Args:
         out: Folder of the model; `tensorflow_model_server`'s base path.
     """
-    unfinished_folders(out, "[1-9]*")  # removes what killed exports left
+    remove_unfinished(out, "[1-9]*")  # what killed exports left
     names = [path.name for path in out.iterdir()] if out.is_dir() else []
     taken = [int(found[1]) for name in names if (found := _NUMBERED.match(name))]
     target = out / str(1 + max(taken, default=0))

@@ -22,7 +22,7 @@ from data_pipeline.tokenizers.byte_bpe import (
     write_bpe,
 )
 from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
-from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary
+from data_pipeline.tokenizers.vocabulary import COVERAGE, Coverage, TrainedVocabulary
 from data_pipeline.tokenizers.vocabulary_files import write_tokenizer_files
 from data_pipeline.tokenizers.wordpiece import (
     CONTINUATION,
@@ -49,7 +49,6 @@ def train_wordpiece(
     lower_case: bool | None = None,
     strip_accents: bool | None = None,
     language: str | None = None,
-    character_coverage: float = 0.99995,
 ) -> TrainedVocabulary:
     """Trains a WordPiece vocabulary and writes its folder, completely or not at all.
 
@@ -57,7 +56,7 @@ def train_wordpiece(
     vocabularies, but [UNK], [CLS], [SEP] and [MASK] follow immediately.
 
     Args:
-        corpus_texts, out, character_coverage: As in `train_vocabulary`.
+        corpus_texts, out: As in `train_vocabulary`.
         size: int. Largest number of pieces, V. A small corpus has fewer.
         lower_case, strip_accents: bool or None. As in `BasicTokenizer`; None as in
             `train_vocabulary`.
@@ -86,7 +85,7 @@ def train_wordpiece(
             for character in word:
                 counts[character] += count
         required = "".join(basic.words(" ".join(string.printable)))
-        allowed = _allowed_characters(counts, character_coverage) | set(required)
+        allowed = _allowed_characters(counts) | set(required)
         pieces = _learn(words, allowed, size)
         content = "".join(f"{piece}\n" for piece in pieces).encode()
         settings = {"lower_case": lower_case, "strip_accents": strip_accents}
@@ -106,9 +105,9 @@ def _count_words(texts, basic):
     return words
 
 
-def _allowed_characters(counts, coverage):
-    """Returns the most frequent characters that make up a fraction of the text: set of str."""
-    missing, allowed = counts.total() * coverage, set()
+def _allowed_characters(counts):
+    """Returns the most frequent characters that make up `COVERAGE` of the text: set of str."""
+    missing, allowed = counts.total() * COVERAGE, set()
     for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
         if missing <= 0:
             break

@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 #: In the order of their ids, from 5 to 12, after `CONTROL_SYMBOLS`.
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 
+#: Fraction of the characters of a corpus that get a piece; the others are unknown.
+COVERAGE = 0.99995
+
 #: Characters that get a piece in every vocabulary, in the form that the clean-up gives them.
 ALWAYS_REQUIRED = string.digits + string.ascii_letters + string.punctuation
 
@@ -92,13 +95,13 @@ def train_vocabulary(
     lower_case: bool | None = None,
     strip_accents: bool | None = None,
     language: str | None = None,
-    character_coverage: float = 0.99995,
     hard_limit: bool = True,
 ) -> TrainedVocabulary:
     """Trains a unigram vocabulary and writes its folder, completely or not at all.
 
-    The same texts in the same order give the same bytes. There is no seed: the one random choice,
-    which 10 million sentences to use of more, has a fixed seed inside SentencePiece.
+    Printable ASCII gets pieces, and the most frequent characters that make up `COVERAGE` of the
+    corpus. The same texts in the same order give the same bytes. There is no seed: the one random
+    choice, which 10 million sentences to use of more, has a fixed seed inside SentencePiece.
 
     Args:
         corpus_texts: iterable of str. Sentences or paragraphs, read once, into a temporary file.
@@ -108,8 +111,6 @@ def train_vocabulary(
         lower_case, strip_accents: bool or None. As in `clean_up`. None means what suits the
             language, see `choose_cleanup`.
         language: str or None. Code of the language of the corpus; None is English.
-        character_coverage: float. Fraction of the corpus's characters that get a piece; the
-            others are unknown. Printable ASCII always gets pieces.
         hard_limit: bool. Whether a corpus too small for `size` is an error; otherwise the
             vocabulary becomes as large as the corpus allows.
 
@@ -132,7 +133,7 @@ def train_vocabulary(
             lower_case,
             strip_accents,
             vocab_size=size,
-            character_coverage=character_coverage,
+            character_coverage=COVERAGE,
             hard_vocab_limit=hard_limit,
         )
         pieces = {piece.piece for piece in read_model(model).pieces}

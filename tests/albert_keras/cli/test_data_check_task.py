@@ -56,19 +56,6 @@ def test_without_a_tokenizer_the_report_says_what_is_missing(mail, capsys):
     assert any(warning.startswith("train: contradictory: ") for warning in report["warnings"])
 
 
-def test_official_files_are_checked_with_and_without_development_examples(tmp_path, capsys):
-    (tmp_path / "CoLA").mkdir()
-    for name in ("train", "dev"):
-        rows = [f"gj04\t{n % 2}\t\t{TEXT} {name} {n}" for n in range(20)]
-        (tmp_path / "CoLA" / f"{name}.tsv").write_text("\n".join(rows))
-    assert main(["data", "check", "--task", "cola", "--data-dir", str(tmp_path)]) == 0
-    shown = capsys.readouterr().out
-    assert "dev: 20 examples" in shown and "scored by matthews" in shown
-    train = ["--train", str(tmp_path / "CoLA" / "train.tsv")]
-    assert main(["data", "check", "--task", "cola", *train]) == 0
-    assert "dev:" not in capsys.readouterr().out
-
-
 def test_numbers_as_tags_are_named_by_a_setting(tmp_path, capsys):
     rows = [{"tokens": ["Anna", f"left{n}"], "ner_tags": [1, 0]} for n in range(8)]
     (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))

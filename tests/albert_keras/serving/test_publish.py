@@ -220,9 +220,11 @@ def test_two_exports_at_once_are_two_versions(tmp_path):
 
 
 def test_what_a_killed_export_left_is_removed(tmp_path):
-    (tmp_path / "1").mkdir()
-    (tmp_path / ".1.tmp-9").mkdir()
-    (tmp_path / ".1.tmp-9" / "model.keras").touch()
+    with subprocess.Popen(["true"]) as killed:
+        killed.wait()
+    for name in ("1", f".1.tmp-{killed.pid}"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "model.keras").touch()
     with new_version(tmp_path) as draft:
         assert draft.version == 2
     assert contents(tmp_path) == ["1", "2"]

@@ -96,23 +96,3 @@ def _check_edges(ranges, data, size):
     assert all(data[edge - 1 : edge] == b"\n" for edge in edges[1:-1])
     multiples = [edge // size for edge in edges[1:-1]]
     assert multiples == sorted({*multiples} - {0})
-
-
-@pytest.mark.parametrize(
-    "format, data, cuts",
-    [
-        ("jsonl", b"{}\n{}\n{}\n{}\n{}\n", [6, 12]),
-        ("jsonl", b'{"text": "long"}\n{}\n', [17]),  # none before the next multiple: left out
-        ("sentences", b"a.\nb.\n\nc.\n\n\nd.\n\ne.\n", [7, 16]),
-        ("prose", b"a       \nb  \n\nc", [14]),  # spaces that end a line are no blank line
-        ("prose", "a\n b c\n\u3000\nd".encode(), [11]),
-        ("prose", b"a\rb\r\rc\r\rd\r\re", []),
-        ("prose", b"one two\n\n", []),  # nothing would be left behind it
-        ("wikiextractor", b"<doc a>\n</doc>\n<doc b>\n</doc>\n", [15]),
-        ("wikiextractor", b"<doc a>\n<doc b\n <doc c>\n</doc>\n", []),
-    ],
-)
-def test_a_cut_is_the_first_good_place_behind_a_multiple(tmp_path, cut_at, format, data, cuts):
-    (tmp_path / "x").write_bytes(data)
-    cut_at(6)
-    assert [part.begin for part in corpus_ranges([tmp_path / "x"], format)] == [0, *cuts]

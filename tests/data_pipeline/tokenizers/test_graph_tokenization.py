@@ -185,12 +185,6 @@ def test_every_character_of_a_word_is_treated_as_in_python(tokenizer):
     check_words(tokenizer, [f"a{chr(code)}b" for code in codes if chr(code) not in lowered])
 
 
-def test_real_and_hostile_words_are_split_as_in_python(tokenizer, shared_data, dirty_texts):
-    (book,) = (shared_data / "corpus" / "books-zh").glob("*.txt")
-    lines = book.read_text(encoding="utf-8").split("\n")[::40]
-    check_words(tokenizer, lines + dirty_texts)
-
-
 def test_a_vocabulary_that_tensorflow_text_cannot_take_is_refused(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL, "a" * 300]))
     tokenizer = Tokenizer.load(tmp_path / "vocab.txt")

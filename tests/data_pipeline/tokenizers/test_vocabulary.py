@@ -5,7 +5,6 @@ import pytest
 
 from data_pipeline.errors import InputError
 from data_pipeline.text.letters import choose_cleanup
-from data_pipeline.tokenizers.library_training import train_byte_bpe, train_wordpiece
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import ALWAYS_REQUIRED, train_vocabulary
 
@@ -31,19 +30,6 @@ def test_the_folder_holds_model_pieces_and_configuration(tiny_vocabulary):
     lines = (folder / "tokenizer.vocab").read_text(encoding="utf-8").splitlines()
     assert [line.split("\t")[0] for line in lines[:13]] == SPECIAL
     assert len(lines) == tiny_vocabulary.size == 307
-
-
-@pytest.mark.parametrize("train", [train_vocabulary, train_wordpiece, train_byte_bpe])
-def test_while_a_vocabulary_is_trained_another_one_is_refused_at_its_start(train, tmp_path):
-    def corpus():
-        yield "a text"
-        with pytest.raises(InputError, match="being written by another process"):
-            train((pytest.fail("it is read") for _ in "x"), tmp_path / "out")
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        train(corpus(), tmp_path / "out")
-    assert not list(tmp_path.iterdir())
 
 
 def test_the_same_texts_give_the_same_bytes(tiny_vocabulary, tiny_corpus, tmp_path):
