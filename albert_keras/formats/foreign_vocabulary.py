@@ -21,8 +21,6 @@ from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
 
 _MODELS = (".model", ".spm")
 _ADDED = "added_tokens.json"
-#: Files that belong to a vocabulary and are none.
-BESIDE = (CONFIG_FILE, _ADDED)
 PREFIX = "add_prefix_space"
 
 

@@ -22,12 +22,10 @@ from albert_keras.formats.loading import (
 )
 from albert_keras.formats.tensor_table import read_reference_tensors
 from albert_keras.runs.model_record import ModelRecord, with_changes
-from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import assign_all, is_training_state, weight_names
 from albert_keras.shape import POSITIONS, heads_of
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary_extension import segments_of_added
 
 #: Attributes of a model that say how vectors of texts are computed.
 EMBEDDING = ("pooling", "longest_text")
@@ -65,7 +63,7 @@ class OpenedModel:
     _tokenizer: Tokenizer | None = field(repr=False, default=None)
     tensors: Any = field(repr=False, compare=False, default=None)
     place: Path | None = None
-    run: Run | None = field(repr=False, compare=False, default=None)
+    run: Any = field(repr=False, compare=False, default=None)
     record: ModelRecord | None = field(repr=False, compare=False, default=None)
     task: dict[str, Any] | None = None
     labels: tuple[str, ...] = ()
@@ -185,6 +183,9 @@ class OpenedModel:
 
         It must extend the present one, or InputError is raised; for the rows see `extend_rows`.
         """
+        # Here, as only it needs what trains vocabularies.
+        from data_pipeline.tokenizers.vocabulary_extension import segments_of_added
+
         segments, size = segments_of_added(self.tokenizer, tokenizer), tokenizer.vocab_size
         extend = functools.partial(extend_rows, segments=segments)
         changed = self._changed(dict.fromkeys(PER_PIECE, extend), vocab_size=size)

@@ -23,7 +23,6 @@ from albert_keras.formats.keras_file import KerasFile
 from albert_keras.formats.loading import encoder_names
 from albert_keras.formats.opened_model import EMBEDDING, OpenedModel
 from albert_keras.runs.checkpoints import check_undamaged
-from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import CheckpointTensors, write_tensors
 from data_pipeline.errors import InputError
 from data_pipeline.files import DIGESTS
@@ -44,7 +43,7 @@ def find_weights(place: Place, step: int | str | None = None) -> OpenedModel:
         InputError: If they are missing or damaged.
     """
     if place.run is not None:
-        run = Run.open(place.run)
+        run = _open_run(place.run)
         step = "best" if step is None and run.kind == "finetuning" else step
         prefix = Path(run.checkpoints.prefix(run.checkpoints.choose(step)))
         found = _of_checkpoint(prefix, run)
@@ -64,6 +63,12 @@ def write(model: OpenedModel, folder: Path):
     model.albert_config.save(folder / ALBERT_CONFIG)
 
 
+def _open_run(path):
+    from albert_keras.runs.run import Run  # here, as an export needs no records
+
+    return Run.open(path)
+
+
 def _of_checkpoint(prefix, run=None):
     folder, saved = prefix.parent, None
     if (folder / DIGESTS).is_file():
@@ -80,7 +85,7 @@ def _of_checkpoint(prefix, run=None):
     step = int(tensors.read("global_step")) if "global_step" in tensors.shapes else None
     known = {"kind": "checkpoint", "place": prefix, "step": step, "tensors": tensors}
     if run is None and (above := run_above(folder)):
-        run = Run.open(above)
+        run = _open_run(above)
     if run is None:
         embedding = read_conversion_record(folder).get("embedding") or {}
         known |= {name: embedding[name] for name in EMBEDDING if name in embedding}

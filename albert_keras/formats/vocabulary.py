@@ -3,21 +3,22 @@
 from pathlib import Path
 
 from albert_keras.formats.detection import Place, find
-from albert_keras.formats.foreign_vocabulary import BESIDE, tokenizer_of
 from albert_keras.formats.sentence_transformers import encoder_folder
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, read_limited
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.byte_bpe import PIECES_FILE
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE, TOKENIZER_FOLDER
 
 #: Google's releases have `30k-clean.model`, `vocab_chinese.txt` and `vocab.txt`.
 _VOCABULARIES = ("*.model", "vocab*.txt")
 #: Where a preset of KerasNLP has its SentencePiece model.
 KERAS_NLP_FILE = "assets/tokenizer/vocabulary.spm"
+#: Files that belong to a vocabulary and are none.
+_BESIDE = (CONFIG_FILE, "added_tokens.json")
 #: All files that may be a vocabulary or belong to one.
-_FILES = (*_VOCABULARIES, "*.spm", PIECES_FILE, *BESIDE)
+_FILES = (*_VOCABULARIES, "*.spm", PIECES_FILE, *_BESIDE)
 
 
 def load_tokenizer(path: str | Path | Tokenizer) -> Tokenizer:
@@ -52,7 +53,7 @@ def stored_tokenizer(place: Place) -> Tokenizer | None:
     """
     if place.format == "hugging-face":
         files = _read_files(encoder_folder(place.path))
-        return tokenizer_of(files, place.path, is_theirs=True) if files else None
+        return _of_others(files, place.path, is_theirs=True) if files else None
     if place.format == "keras-nlp":
         path = place.path / KERAS_NLP_FILE
         return _at(path) if path.is_file() else None
@@ -77,9 +78,15 @@ def stored_tokenizer(place: Place) -> Tokenizer | None:
 def _at(path):
     """Reads the tokenizer that a user names."""
     if path.suffix == ".json" and path.is_file():
-        return tokenizer_of({path.name: read_limited(path, MAX_VOCABULARY_BYTES)}, path)
+        return _of_others({path.name: read_limited(path, MAX_VOCABULARY_BYTES)}, path)
     files = _read_files(path)
-    return Tokenizer.load(path) if files.keys() <= set(BESIDE) else tokenizer_of(files, path)
+    return Tokenizer.load(path) if files.keys() <= set(_BESIDE) else _of_others(files, path)
+
+
+def _of_others(files, path, is_theirs=False):
+    from albert_keras.formats.foreign_vocabulary import tokenizer_of  # not for models of ours
+
+    return tokenizer_of(files, path, is_theirs)
 
 
 def _read_files(folder):

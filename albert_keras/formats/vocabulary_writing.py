@@ -7,10 +7,9 @@ from albert_keras.formats.foreign_vocabulary import PREFIX
 from albert_keras.formats.keras_nlp import tokenizer_files
 from albert_keras.formats.tokenizer_json_writing import special_tokens, template, tokenizer_json
 from data_pipeline.errors import InputError
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.byte_bpe import PIECES_FILE, read_bpe, write_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE
+from data_pipeline.tokenizers.vocabulary_files import CONFIG_FILE, TOKENIZER_FOLDER
 
 _ALL = ("unigram", "wordpiece", "bpe")
 #: Format -> kinds of vocabularies that it stores.

@@ -35,9 +35,9 @@ from data_pipeline.errors import InputError, Mistake
 from data_pipeline.files import check_output_folder, whole_folder, write_json
 from data_pipeline.folder_lock import FolderLock
 from data_pipeline.limits import reading_json, with_digest
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
 

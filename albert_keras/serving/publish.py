@@ -19,7 +19,7 @@ from albert_keras.serving.saved_model.signatures import as_json, read_signatures
 from data_pipeline.errors import InputError
 from data_pipeline.files import write_digests, write_json
 from data_pipeline.lazy_names import program_version
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
 

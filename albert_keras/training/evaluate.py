@@ -21,10 +21,10 @@ from albert_keras.training.trained_records import digests_of
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 from data_pipeline.reader.reader import evaluation_dataset
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.reports.count_baselines import count_baselines
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
 

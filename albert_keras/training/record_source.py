@@ -16,8 +16,8 @@ from data_pipeline.reader.reader import (
     training_dataset,
     uses_dynamic_masks,
 )
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
+from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER
 
 #: Records counted by `log_frequencies`: some ten thousand masked tokens, read within a second.
 _COUNTED_RECORDS = 2048

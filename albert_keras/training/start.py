@@ -8,10 +8,11 @@ from albert_keras.shape import HEADS
 from albert_keras.training.build import build_pretraining
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import is_extension
+from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER
 
 OUTPUT_BIAS = "cls/predictions/output_bias"
 _HEADS = HEADS["masked_lm"] + HEADS["sentence_order"]

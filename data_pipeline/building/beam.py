@@ -37,13 +37,13 @@ from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, Mistake
 from data_pipeline.instances.masking import MaskingVocabulary
 from data_pipeline.instances.segments import DocumentBlock
-from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.records.dataset_info import INFO_FILE, DatasetInfo
 from data_pipeline.records.record_files import index_path
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import corpus_ranges, read_range
 from data_pipeline.text.sentences import check_splitter
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary_files import TokenizerConfig
+from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER, TokenizerConfig
 
 try:
     import apache_beam as beam

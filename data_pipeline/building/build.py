@@ -30,11 +30,12 @@ from data_pipeline.errors import InputError
 from data_pipeline.files import whole_folder
 from data_pipeline.instances.masking import MaskingVocabulary
 from data_pipeline.progress import CountedProgress
-from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.records.dataset_info import INFO_FILE, DatasetInfo
 from data_pipeline.text.corpus import corpus_ranges
 from data_pipeline.text.sentences import check_splitter
 from data_pipeline.text.storage import is_remote
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
 

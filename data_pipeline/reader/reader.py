@@ -15,11 +15,11 @@ from data_pipeline.config import MASKS, MaskingConfig
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MASKED_FEATURES, MaskingVocabulary, mask_ngrams, unmask
 from data_pipeline.randomness import key_of, permute, subkeys
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.decoding import read_features
 from data_pipeline.records.examples import PRETRAINING_FEATURES, REQUIRED_FEATURES, feature_length
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER
 
 #: Batches read ahead. A fixed number: autotuned, tf.data keeps reading while a step runs and
 #: buffers thousands of batches.

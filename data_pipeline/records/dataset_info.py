@@ -16,7 +16,6 @@ from data_pipeline.limits import MAX_LONG_INTEGER, reading_json, with_digest
 from data_pipeline.settings import Settings, SettingsError
 
 INFO_FILE = "dataset_info.json"
-TOKENIZER_FOLDER = "tokenizer"
 
 
 class ShardInfo(Settings):

@@ -14,10 +14,11 @@ import numpy as np
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of
 from data_pipeline.progress import CountedProgress
-from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.records.dataset_info import INFO_FILE, DatasetInfo
 from data_pipeline.records.decoding import read_features
 from data_pipeline.records.record_files import RecordFiles, index_path
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
 

@@ -16,6 +16,8 @@ VOCAB_FILE = "tokenizer.vocab"
 #: Kind of vocabulary -> its file.
 FILES = {"unigram": MODEL_FILE, "wordpiece": "vocab.txt", "bpe": "tokenizer.json"}
 CONFIG_FILE = "tokenizer_config.json"
+#: Folder of a tokenizer beside what it is for: records, a run, a model.
+TOKENIZER_FOLDER = "tokenizer"
 
 #: SentencePiece's sign for a space.
 SPACE = "▁"

@@ -5,9 +5,9 @@ import torch
 
 from albert_keras.config import AlbertConfig
 from albert_keras.formats.hugging_face_config import to_values
-from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_files import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER
 from tests.benchmarks.peer_data import (
     HELD_OUT,
     TRAINING,
