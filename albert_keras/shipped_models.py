@@ -4,13 +4,11 @@ A shipped model is an export in `saved_models/` of the repository; a wheel has a
 inside the package. No TensorFlow, so that commands can check names first.
 """
 
-import functools
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.hub import download, is_hub_name
 from data_pipeline.errors import InputError, Mistake
-from data_pipeline.files import find_damage
 from data_pipeline.settings import did_you_mean
 
 #: Name -> what it is.
@@ -25,12 +23,11 @@ def find_model(path: str | Path) -> Path:
     """Returns the path of a model, which may be the name of a shipped model or of one of the hub.
 
     A file or folder of that name in the working directory is preferred. A path that is neither a
-    name nor close to one is returned unchanged. The files of a shipped model are compared with the
-    digests that were saved when it was published, once per process.
+    name nor close to one is returned unchanged.
 
     Raises:
         InputError: If there is no such path and the name is close to the name of a shipped
-            model; if the shipped model is missing or damaged; or as `hub.download`.
+            model; if the shipped model is missing; or as `hub.download`.
     """
     if is_hub_name(path):
         return download(path).folder
@@ -39,7 +36,7 @@ def find_model(path: str | Path) -> Path:
     if not is_name or path.exists() or Path(f"{path}.index").is_file():
         return path
     if path.name in SHIPPED_MODELS:
-        return _checked(path.name, FOLDERS)
+        return _installed(path.name)
     hint = did_you_mean(path.name, SHIPPED_MODELS)
     if not hint.endswith("?"):
         return path
@@ -52,22 +49,14 @@ def find_model(path: str | Path) -> Path:
     )
 
 
-@functools.cache
-def _checked(name, folders):
-    """Returns the folder of a shipped model after checking that its files are not damaged."""
-    found = [folder / name for folder in folders if any((folder / name).glob("*/export.json"))]
-    if not found:
-        places = " or ".join(f"`{folder / name}`" for folder in folders)
-        raise InputError(
-            f"The shipped model `{name}` is not part of this installation. It must be at {places}; "
-            "neither exists. Install the package from a complete copy of its repository with "
-            "`pip install .`, or copy that folder from there."
-        )
-    for version in sorted(record.parent for record in found[0].glob("*/export.json")):
-        damage = find_damage(version)
-        if damage is not None:
-            raise InputError(
-                f"The shipped model `{version}` is damaged: {damage}. Restore its files from the "
-                "repository, or install the package again."
-            )
-    return found[0]
+def _installed(name):
+    """Returns the folder of a shipped model."""
+    for folder in FOLDERS:
+        if any((folder / name).glob("*/export.json")):
+            return folder / name
+    places = " or ".join(f"`{folder / name}`" for folder in FOLDERS)
+    raise InputError(
+        f"The shipped model `{name}` is not part of this installation. It must be at {places}; "
+        "neither exists. Install the package from a complete copy of its repository with "
+        "`pip install .`, or copy that folder from there."
+    )

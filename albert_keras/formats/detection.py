@@ -230,15 +230,15 @@ def version_of(path: Path) -> Path:
     return path.with_name(path.stem.removeprefix("model-"))
 
 
-def read_export_record(folder: Path) -> dict:
+def read_export_record(folder: Path, *others: str) -> dict:
     """Reads `export.json` of a version; {} if there is none: a SavedModel may come without it.
 
-    InputError if it is not the file that its digests describe.
+    InputError if it, or one of `others`, is not the file that the digests of the version describe.
     """
     path = folder / EXPORT_RECORD
     if not path.is_file():
         return {}
-    if (folder / DIGESTS).is_file() and (damage := find_damage(folder, [EXPORT_RECORD])):
+    if (folder / DIGESTS).is_file() and (damage := find_damage(folder, [EXPORT_RECORD, *others])):
         raise InputError(f"`{folder}` is damaged: {damage}. {AFTER_DAMAGE}")
     return read_json(path, AFTER_DAMAGE)
 

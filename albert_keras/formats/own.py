@@ -114,7 +114,8 @@ def _of_export(folder):
 
 
 def _of_keras_file(path, kind, place, version):
-    record = read_export_record(version)  # {} if it is not the model of an export
+    # {} if it is not the model of an export.
+    record = read_export_record(version, f"../{path.name}")
     run, task = record.get("run") or {}, record.get("task") or {}
     data, file = run.get("data") or {}, KerasFile(path)
     return OpenedModel(
