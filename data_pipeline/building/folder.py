@@ -23,7 +23,6 @@ from data_pipeline.limits import read_json
 from data_pipeline.records.dataset_info import INFO_FILE, DatasetInfo
 from data_pipeline.records.record_files import index_path
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
 
