@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.conversion.convert import convert
 from albert_keras.formats.detection import versions
 from albert_keras.models.answers import ClassAnswer, ScoreAnswer
 from albert_keras.models.text_classifiers import AlbertForClassification
@@ -109,19 +108,6 @@ def test_it_answers_in_a_process_with_tensorflow_and_its_text_operations_only(ti
 def test_a_length_can_be_asked_for(run_of_kind):
     source = open_source(run_of_kind("classification"), sequence_length=16)
     assert source.task.max_seq_length == source.string_model("float32").packer.max_seq_length == 16
-
-
-def test_a_converted_model_is_one_to_export(tiny_run, tmp_path):
-    run = Run.open(tiny_run)
-    convert(tiny_run, tmp_path / "other", to="hugging-face")
-    convert(tmp_path / "other", tmp_path / "converted")
-    source, meant = open_source(tmp_path / "converted"), open_source(tiny_run)
-    assert source.max_seq_length == run.albert_config.max_position_embeddings
-    assert source.step is None  # it is unknown
-    for weight, other in zip(source.model.weights, meant.model.weights, strict=True):
-        np.testing.assert_array_equal(weight, other)
-    told = source.describe()
-    assert told["kind"] == "pretraining" and told["run"]["tokenizer_digest"] == run.tokenizer.digest
 
 
 def test_a_model_of_keras_alone_is_refused(tmp_path):

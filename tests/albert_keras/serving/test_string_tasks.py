@@ -17,10 +17,8 @@ from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.library_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.words import split_words
 from tests.albert_keras.serving.small_exports import assert_alike, make_model
-from tests.albert_keras.tasks.small_tasks import MIXED_TEXT, make_task
-from tests.parameters import slow
+from tests.albert_keras.tasks.small_tasks import make_task
 
 #: Inputs of signatures that take something else than `text`.
 INPUTS = {
@@ -107,46 +105,6 @@ def test_words_beyond_the_bytes_that_are_read_are_counted(of_kind, space):
     assert not blank["tags"][0].any() and not blank["probability"][0].any()
 
 
-@pytest.mark.parametrize("rule", ["characters", *slow("punctuation", "elisions", "contractions")])
-def test_words_are_split_as_in_files(rule, tiny_tokenizer, tiny_corpus):
-    task = make_task("tagging")
-    task = build_task(task.config.replace(word_split=rule))
-    model = make_model(task, tiny_tokenizer)
-    task_model = TaskModel(model)
-    texts = [MIXED_TEXT, *tiny_corpus[:2], "a" * 99 + ","]
-    texts += [
-        "\u0301a\u200d \u3000b-",
-        "x'y'' #1,000-z\n",
-        "L'ami d’Anne n'a 'rien' qu'aujourd'hui, '",
-    ]
-    texts += [
-        "Don't, he'd say: I'M Anna's (WON’T) 'so' dogs' it's",
-        "a'b'c'd's 't x'S\u00e9 y'll\n",
-    ]
-    examples = [task.typed_example(number, {"text": text}) for number, text in enumerate(texts)]
-    found = call(task_model, "tags", texts)
-    for row, text in zip(found["words"], texts, strict=True):
-        assert [word.decode() for word in row if word] == list(split_words(text, rule))
-    assert not found["dropped_words"].any()
-    given = [task.typed_example("given", {"words": ["Anna,", "北京", "(x)"]})]
-    assert_alike(
-        by_strings(task_model, task, given + examples), in_python(task, model, given + examples)
-    )
-    [answer] = in_python(task, model, given)
-    assert answer == model.answers(task.columns(given), ids=["given"])[0]
-    assert answer.words == given[0].words
-    long = "x " * (task_model.rows.max_bytes // 2 - 1) + "ab" + "cd, efg,"
-    [dropped] = call(task_model, "tags", [long])["dropped_words"]
-    assert dropped == (7 if rule == "characters" else 3)
-
-
-def test_of_many_blanks_the_last_ones_are_filled(of_kind):
-    rows = of_kind("choice")[2].rows
-    question, option = (rows._stripped([part]) for part in ("_" * 3000, "12"))
-    [text] = rows._filled(question, option).numpy()
-    assert len(text) > 1000 and ("12" * 3000).endswith(text.decode())
-
-
 def test_all_models_take_ids(pairs_predictor, tiny_tokenizer):
     first, second = tiny_tokenizer.encode("The old"), tiny_tokenizer.encode("ferry")
     sep = tiny_tokenizer.sep_id
@@ -181,14 +139,6 @@ def test_spans_with_byte_bpe_have_operations_of_servers_only(tiny_corpus, tmp_pa
     ops = {node.op for node in graph.node}
     ops |= {node.op for one in graph.library.function for node in one.node_def}
     assert ops - functions <= core_ops() | TEXT_OPS
-
-
-def test_contexts_without_a_window_have_no_answer(of_kind):
-    task_model = of_kind("spans_or_none")[2]
-    found = call(task_model, "question_answering", ["who?", ""], ["", " "])
-    assert found["answer"].tolist() == [b"", b""] and found["null_score"].tolist() == [1e6, 1e6]
-    assert found["start"].tolist() == found["end"].tolist() == [-1, -1]
-    assert call(task_model, "question_answering", [], [])["answer"].shape == (0,)
 
 
 def test_a_question_that_fills_the_row_is_refused(tiny_tokenizer):
