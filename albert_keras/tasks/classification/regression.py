@@ -105,7 +105,7 @@ class SimilarityTask(ScoreTask):
 
     @property
     def model_settings(self):
-        return {"pooling": self.config.pooling}
+        return {"pooling": "mean" if self.config.pooling == "auto" else self.config.pooling}
 
     def read(self, split):
         if split == "dev" and self.objective == "pairs" and self.config.dev is None:
