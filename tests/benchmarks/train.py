@@ -11,11 +11,7 @@ from tests.benchmarks.shapes import make_shape
 
 #: Precision of a run -> what it multiplies in.
 DTYPES = {"float32": "float32", "mixed_bfloat16": "bfloat16"}
-#: Name of a peer -> the package that it needs, and what prepares it.
-PEERS = {
-    "keras-nlp": ("keras_nlp", trainers.prepare_keras_nlp),
-    "transformers": ("transformers", trainers.prepare_transformers),
-}
+PEERS = ("transformers",)
 
 
 def train(
@@ -28,14 +24,14 @@ def train(
     repeats: int = 5,
     seconds: float = 2.0,
 ) -> None:
-    """Measures one update of the masked language model, ours and each peer's.
+    """Measures one update of the masked language model, ours and that of a peer.
 
     All train on the same synthetic batch without padding or dropout; see README.md.
 
     Args:
         model: See `make_shape`.
         precision: "float32", "mixed_bfloat16" or both.
-        peers: "keras-nlp", "transformers" or both.
+        peers: "transformers", to be compared with.
         compile: What XLA compiles of our step, see `training.compile`; the first is compared.
         repeats: Rounds.
         seconds: How long each runs in a round.
@@ -43,9 +39,8 @@ def train(
     check_names("precision", precision, DTYPES)
     check_names("peer", peers, PEERS)
     check_names("compile", compile, COMPILED)
-    for peer in peers:
-        if importlib.util.find_spec(PEERS[peer][0]) is None:
-            raise InputError(f"{peer} is not installed. pip install 'albert-keras[bench]'")
+    if peers and importlib.util.find_spec("transformers") is None:
+        raise InputError("transformers is not installed. pip install 'albert-keras[bench]'")
     print(machine_line())
     shape = make_shape(model, batch_size, max_seq_length)
     print(
@@ -55,7 +50,7 @@ def train(
     first, *others = compile
     found = [(OURS, trainers.prepare_ours, ({"compile": first},))]
     found += [(f"{OURS}, {one}", trainers.prepare_ours, ({"compile": one},)) for one in others]
-    found += [(peer, PEERS[peer][1], ()) for peer in peers]
+    found += [(peer, trainers.prepare_transformers, ()) for peer in peers]
     contestants = [
         Contestant(name, DTYPES[each], prepare, (shape, each, *settings))
         for name, prepare, settings in found

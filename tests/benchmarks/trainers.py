@@ -1,4 +1,4 @@
-"""The training steps of a contest: ours, KerasNLP's and transformers', one update per run.
+"""The training steps of a contest: ours and that of transformers, one update per run.
 
 A function loads its library itself, since each contestant runs in a process of its own.
 """
@@ -72,39 +72,16 @@ def prepare_ours(
     step = build_pretraining(config, shape.config)
     features = our_features(shape)
     function = step.make_train_function()
-    weights = sum(int(tf.size(weight)) for weight in step.trainable_variables)
-    return _keras_prepared(step, lambda: function(iter([features])), weights)
+    facts = {"weights": sum(int(tf.size(weight)) for weight in step.trainable_variables)}
 
+    def run():
+        step.reset_metrics()  # so that the loss is that of this update
+        _note_loss(facts, float(function(iter([features]))["loss"]))
 
-def prepare_keras_nlp(shape: Shape, precision: str) -> Prepared:
-    """Builds KerasNLP's `AlbertMaskedLM`, trained by Keras' own AdamW and training function.
-
-    `precision` is the name of a Keras policy. InputError if KerasNLP cannot express the shape.
-    """
-    import keras
-    import tensorflow as tf
-
-    from albert_keras.models.encoder import AlbertEncoder
-    from tests.albert_keras.formats.backbones import backbone_of, library
-
-    backbone = backbone_of(AlbertEncoder(shape.config, dtype=precision))
-    backbone.pooled_dense.trainable = False  # the loss does not depend on it
-    model = library().models.AlbertMaskedLM(backbone)
-    model.compile(
-        optimizer=keras.optimizers.AdamW(_LEARNING_RATE),
-        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-    )
-    batch = synthetic_batch(shape)
-    inputs = {
-        "token_ids": batch["input_ids"],
-        "segment_ids": batch["segment_ids"],
-        "padding_mask": batch["input_mask"],
-        "mask_positions": batch["masked_lm_positions"],
-    }
-    batches = iter(tf.data.Dataset.from_tensors((inputs, batch["masked_lm_ids"])).repeat())
-    function = model.make_train_function()
-    weights = sum({id(weight): int(tf.size(weight)) for weight in model.weights}.values())
-    return _keras_prepared(model, lambda: function(batches), weights)
+    if tf.config.list_physical_devices("GPU"):
+        memory = tf.config.experimental.get_memory_info
+        return Prepared(run, facts, lambda: memory("GPU:0")["peak"] / 1e6)
+    return Prepared(run, facts)
 
 
 def prepare_transformers(shape: Shape, precision: str) -> Prepared:
@@ -143,21 +120,6 @@ def prepare_transformers(shape: Shape, precision: str) -> Prepared:
 
     if is_on_gpu:
         return Prepared(run, facts, lambda: torch.cuda.max_memory_allocated() / 1e6)
-    return Prepared(run, facts)
-
-
-def _keras_prepared(model, update, weights):
-    facts = {"weights": weights}
-
-    def run():
-        model.reset_metrics()  # so that the loss is that of this update
-        _note_loss(facts, float(update()["loss"]))
-
-    import tensorflow as tf
-
-    if tf.config.list_physical_devices("GPU"):
-        memory = tf.config.experimental.get_memory_info
-        return Prepared(run, facts, lambda: memory("GPU:0")["peak"] / 1e6)
     return Prepared(run, facts)
 
 

@@ -1,5 +1,6 @@
 """Presets of KerasNLP: the same outputs there, the same bits after both ways, nothing is run."""
 
+import importlib
 import json
 
 import h5py
@@ -14,13 +15,13 @@ from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
-from tests.albert_keras.formats.backbones import library
 from tests.albert_keras.formats.random_weights import (
     GROUPS,
     SMALL,
     assert_same_weights,
     with_arrays,
 )
+from tests.keras_line import IS_KERAS_3
 
 CONFIG = AlbertConfig(**SMALL | GROUPS)
 MASK = np.array([[1, 1, 1, 1, 0, 0, 0], [0, 0, 1, 1, 1, 1, 1], [1, 0, 1, 1, 0, 0, 1]])
@@ -49,7 +50,8 @@ def preset(encoder, tmp_path):
 
 
 def test_kerasnlp_computes_the_same_and_what_it_saves_is_read(encoder, preset):
-    backbone = library().models.AlbertBackbone.from_preset(str(preset))
+    library = importlib.import_module("keras_hub" if IS_KERAS_3 else "keras_nlp")
+    backbone = library.models.AlbertBackbone.from_preset(str(preset))
     ids = np.random.default_rng(0).integers(0, 50, (3, 7))
     segments = np.array([[0, 0, 0, 1, 1, 1, 1]] * 3)
     ours = encoder({"input_ids": ids, "input_mask": MASK, "segment_ids": segments})
