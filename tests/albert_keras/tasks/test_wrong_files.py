@@ -75,6 +75,8 @@ WRONG = [
     (COLUMNS, "a.csv", "text,a,b\nA,0,1\nB,2,0\n", "line 3 must have 0 or 1 .* in `a`"),
     (CLASSES, "a.tsv", "text\tlabel\n", "must contain at least one row. It is empty."),
     (CLASSES, "a.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`. Did you mean `texts`"),
+    (CLASSES, "a.csv", "text\xa0,label\nA,1\n", r"no column `text`. Did you mean `text\\xa0`"),
+    (CLASSES, "a.csv", "text,label\u200b\nA,1\n", r"no column `label`. .* `label\\u200b`"),
     (CLASSES, "a.tsv", "text\tlabel\ttext\nA\tx\tB\n", "a different name for each .* `text`"),
     (CLASSES, "a.csv", 'text,label\n"a\nb",x\n"c" d,x\n', "line 4 must be CSV: ',' expected"),
     (
