@@ -95,6 +95,10 @@ class AlbertForTask(ConfiguredModel, keras.Model):
         **kwargs: Any,
     ):
         super().__init__(name=name, dtype=dtype, **kwargs)
+        if not 0 <= head_dropout < 1:
+            raise ValueError(
+                f"`head_dropout` must be at least 0 and below 1. Received: {head_dropout}."
+            )
         self.config = config
         self.head_dropout = head_dropout
         self.seed = seed_of_model(seed)

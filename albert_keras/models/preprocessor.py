@@ -1,5 +1,6 @@
 """Texts → the encoder's inputs, as a layer that is saved with a model."""
 
+import operator
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -63,7 +64,7 @@ class TextPreprocessor(keras.layers.Layer):
         self.supports_jit = False  # XLA has no strings; Keras 3 compiles by it where it can
         is_stored = isinstance(tokenizer, Mapping)
         self.tokenizer = Tokenizer.from_config(tokenizer) if is_stored else _loaded(tokenizer)
-        self.sequence_length, self.padding = sequence_length, padding
+        self.sequence_length, self.padding = operator.index(sequence_length), padding
         self.graph_tokenizer = self._make_tokenizer(self.tokenizer)
         export_along(self.graph_tokenizer)
         self._packers = {

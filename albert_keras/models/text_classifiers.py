@@ -91,6 +91,8 @@ class LabelsModel(AlbertForTexts):
                 f"`labels` must be {self.num_labels} names, as `num_labels` says. "
                 f"Received: {', '.join(labels)}."
             )
+        if unknown := sorted(self.thresholds.keys() - {*self.label_names}):
+            raise InputError(f"`thresholds` must be by names of labels. Received: {unknown[0]}.")
         self.head = LinearHead(config, self.num_labels, self.head_dropout, **self._of_head)
 
     @property
@@ -158,6 +160,12 @@ class AlbertForClassification(LabelsModel):
         self._reads_pooler = pair_encoding == "joint" and pooling == "pooler"
         self.pair_encoding, self.pooling = pair_encoding, pooling
         super().__init__(config, num_labels, **kwargs)
+        has_two = self.num_labels == 2 or isinstance(self, AlbertForMultiLabel)
+        if threshold is not None and not (has_two and 0 <= threshold <= 1):
+            raise InputError(
+                "`threshold` must be a probability from 0 to 1, of the second of two classes. "
+                f"Received: {threshold} of {self.num_labels}."
+            )
         self.threshold = threshold
 
     @property

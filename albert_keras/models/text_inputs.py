@@ -159,7 +159,7 @@ def _of_frame(frame, labels, names):
 
 def _column(name, values):
     """Returns the texts of a column as a list."""
-    values = plain(values)
+    values = values if isinstance(values, set) else plain(values)  # a set has no order
     if not isinstance(values, list):
         raise InputError(f"`{name}` must be a list. Received: {values!r}.")
     return values
@@ -174,9 +174,10 @@ def _check_texts(name, values):
             "tuple of columns, such as `tuple(zip(*rows))`, not a list of rows."
         )
     for at, value in enumerate(values):
-        if name in ("words", "options") and (not isinstance(value, list) or not value):
+        least = 2 if name == "options" else 1
+        if name in ("words", "options") and (not isinstance(value, list) or len(value) < least):
             raise InputError(
-                f"Input {at + 1} of {len(values)}: `{name}` must be a list of texts. "
+                f"Input {at + 1} of {len(values)}: `{name}` must be a list of at least {least}. "
                 f"Received: {value!r}."
             )
         for text in value if isinstance(value, list) else [value]:

@@ -70,6 +70,8 @@ class AlbertForTexts(AlbertForTask, TextTraining):
         **kwargs: Any,
     ):
         super().__init__(config, **kwargs)
+        if preprocessor is not None:
+            check_length(preprocessor.sequence_length, config.max_position_embeddings)
         self.preprocessor: Any = preprocessor
         self.labels, self.pairs = tuple(labels), pairs
         self.thresholds = dict(thresholds or {})
@@ -127,8 +129,6 @@ class AlbertForTexts(AlbertForTask, TextTraining):
                 )
             return opened.build(kwargs.get("dtype"), sequence_length)
         longest = opened.albert_config.max_position_embeddings
-        if sequence_length is not None:
-            check_length(sequence_length, longest)
         known = inspect.signature(cls.preprocessor_class.__init__).parameters
         own = kwargs.keys() & known.keys() - {"kwargs", "name", "dtype"}
         preprocessor = cls.preprocessor_class(

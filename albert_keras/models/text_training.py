@@ -204,7 +204,13 @@ class TextTraining(PlannedTraining, BuiltModel):
             validation_data = self._scored(validation_data, of_validation)
             if isinstance(validation_data, tuple):  # features
                 kwargs["validation_batch_size"] = of_validation
-        class_weight = None if class_weight is None else self.class_weights(class_weight)
+        if class_weight is not None:
+            if sample_weight is not None or len(getattr(x, "element_spec", ())) > 2:
+                raise InputError(
+                    "`class_weight` must not be given beside weights of examples. Multiply these "
+                    "by the weights of their classes."
+                )
+            class_weight = self.class_weights(class_weight)
         kwargs["callbacks"] = self._plan(x, batch_size, epochs, **kwargs)
         if is_stream(x) and not isinstance(x, keras.utils.Sequence):
             kwargs["shuffle"] = False  # Keras 3 warns that it cannot

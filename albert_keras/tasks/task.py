@@ -5,7 +5,6 @@ No TensorFlow here. The model makes rows of examples, and answers of its outputs
 
 import abc
 import re
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -217,7 +216,8 @@ class Task(abc.ABC):
         Raises:
             InputError: If an input does not suit the task, or two have the same id.
         """
-        examples = []
+        examples: list[Any] = []
+        seen: dict[str, int] = {}
         for number, fields in enumerate(inputs):
             fields = {"text": fields} if isinstance(fields, str) else fields
             try:
@@ -225,10 +225,12 @@ class Task(abc.ABC):
             except InputError as error:
                 location = f"Input {number + 1} of {len(inputs)}: " if len(inputs) > 1 else ""
                 raise InputError(f"{location}{error}") from error
-        ids = Counter(example.id for example in examples)
-        twice = [id for id, count in ids.items() if count > 1]
-        if twice:
-            raise InputError(f"Inputs must have different ids. Received twice: {twice[0]!r}.")
+            id = examples[-1].id
+            if seen.setdefault(id, number) != number:
+                raise InputError(
+                    f"Input {number + 1} of {len(inputs)} has the id of input {seen[id] + 1}, "
+                    f"{id!r}. Ids must be different."
+                )
         return examples
 
     def typed_example(self, number: int, fields: Any) -> Any:

@@ -144,5 +144,12 @@ def test_truncated_inputs_are_counted_and_marked(places, monkeypatch, capsys):
     assert line.startswith("Truncated inputs: 1 of 2. ")
 
 
+def test_a_repeated_id_is_named_with_its_input(places, monkeypatch, capsys):
+    lines = b'{"text": "Rain.", "id": "a"}\n{"text": "Snow.", "id": "a"}\n'
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
+    assert main(["predict", str(places[0]), *PAIR]) == 2
+    assert "Input 2 of 2 has the id of input 1, 'a'" in capsys.readouterr().err
+
+
 def test_a_split_is_answered(ask):
     assert ask("--split", "dev").count("|") > 0

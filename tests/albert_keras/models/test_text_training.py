@@ -357,16 +357,25 @@ def test_a_model_is_saved_in_one_thread_and_loaded_in_another(model, tmp_path):
             np.testing.assert_array_equal(ours, theirs)
 
 
-def test_two_encoders_of_a_model_are_both_in_its_file(tmp_path):
-    def built(seed):
-        inputs = {"input_ids": keras.Input((None,), dtype="int32", name="input_ids")}
-        parts = [AlbertEncoder(SHAPE, seed=seed + number) for number in (0, 1)]
-        return keras.Model(inputs, [encoder(inputs)["pooled_output"] for encoder in parts])
+@keras.saving.register_keras_serializable("tests")
+class WithEncoder(AlbertForClassification):
+    """A subclass with a second encoder."""
 
-    first, second = built(1), built(3)
-    first.save_weights(tmp_path / "model.weights.h5")
-    second.load_weights(tmp_path / "model.weights.h5")
-    for ours, theirs in zip(first.get_weights(), second.get_weights(), strict=True):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.second = AlbertEncoder(SHAPE, seed=9)
+
+    def call(self, inputs, training=None, **kwargs):
+        self.second(inputs, training=training)
+        return super().call(inputs, training=training, **kwargs)
+
+
+def test_two_encoders_of_a_model_are_both_in_its_file(tmp_path):
+    model = WithEncoder(SHAPE, labels=["no", "yes"], seed=1)
+    model.second.set_weights([weight + 1 for weight in model.second.get_weights()])
+    model.save(tmp_path / "model.keras")
+    again = keras.models.load_model(tmp_path / "model.keras")
+    for ours, theirs in zip(model.get_weights(), again.get_weights(), strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 

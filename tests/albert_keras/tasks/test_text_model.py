@@ -352,6 +352,26 @@ assert len(ours) <= 66, sorted(ours)
         (lambda model: model.fit(TEXTS, Frame(a=NUMBERS, b=NUMBERS)), "columns of labels .*: a, b"),
         (lambda model: model.fit(TEXTS, LABELS, class_weight={"maybe": 2.0}), "`maybe`"),
         (lambda model: model.fit(TEXTS, LABELS, class_weight=[1, 2]), "`class_weight` must be"),
+        (lambda model: model.predict({"a", "b"}), "`text` must be a list"),
+        (lambda model: preset(model.tokenizer, labels=2, head_dropout=2.0), "`head_dropout` must"),
+        (lambda model: preset(model.tokenizer, labels=2, sequence_length=65), "must not exceed"),
+        (lambda model: preset(model.tokenizer, labels=2, sequence_length=8.5), "an integer"),
+        (lambda model: preset(model.tokenizer, labels=3, threshold=0.5), "`threshold` must be"),
+        (lambda model: preset(model.tokenizer, labels=2, thresholds={"z": 0.5}), "Received: z"),
+        (
+            lambda model: preset(model.tokenizer, "AlbertForMultipleChoice").answer(
+                (["a"], ["b"], [["c"]])
+            ),
+            "`options` must be a list of at least 2",
+        ),
+        (
+            lambda model: model.fit(TEXTS, LABELS, sample_weight=WEIGHTS, class_weight={0: 2.0}),
+            "`class_weight` .* beside weights",
+        ),
+        (
+            lambda model: model.fit(data(TEXTS, LABELS, WEIGHTS), class_weight={0: 2.0}),
+            "`class_weight` .* beside weights",
+        ),
         (lambda model: model.fit(TEXTS, LABELS, batch_size=0), "`batch_size` must be at least 1"),
         (lambda model: model.fit(TEXTS, np.full((16, 2), 0.6)), "shares .* whose sum is 1"),
         (lambda model: model.fit(data(TEXTS, ["maybe"] * 16), verbose=0), "`maybe`"),
