@@ -18,16 +18,8 @@ OF_SPANS = (LN2 + LN2) / 2 + (LN2 + LN4) / 2
 CASES = {
     # Scores are not normalised; the third row would be right and weighs nothing.
     "classification": ({"logits": CHANCES + 7}, {"labels": [1, 1, 2]}, LN2 + LN4, 2, 1),
-    "choice": ({"logits": CHANCES}, {"labels": tf.constant([1, 1, 2], tf.int64)}, LN2 + LN4, 2, 1),
     # The mean of squared errors is never right.
     "regression": ({"logits": [[1.5], [4.0], [9.0]]}, {"labels": [1.0, 4.0, 0.0]}, 0.25, 2, 0),
-    "multi_regression": (
-        {"logits": [[1.5, 2.0], [4.0, 4.0], [9.0, 9.0]]},
-        {"labels": [[1.0, 2.0], [4.0, 1.0], [0.0, 0.0]]},
-        (0.25 + 9) / 2,
-        2,
-        0,
-    ),
     # Labels are right if all of a row are.
     "multi_label": (
         {"logits": tf.math.log([[3.0, 1 / 3], [3.0, 1.0], [9.0, 9.0]])},

@@ -296,38 +296,6 @@ def test_optimizers_and_their_rates_are_those_that_compile_is_given(model):
     assert max(rates[:20]) == pytest.approx(9e-5) and max(rates[20:]) == pytest.approx(1e-4)
 
 
-@pytest.mark.slow
-def test_a_model_of_two_replicas_learns_with_an_optimizer_of_keras(tiny_vocabulary):
-    program = f"""
-import tensorflow as tf
-cpu = tf.config.list_physical_devices("CPU")[0]
-tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-import keras
-from tests.albert_keras.tasks.test_text_model import *
-tokenizer = albert_keras.load_tokenizer({str(tiny_vocabulary.path)!r})
-with tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]).scope():
-    model = preset(tokenizer, labels=["no", "yes"], head_dropout=0.0, seed=1)
-    model.compile(keras.optimizers.Adam(1e-3), metrics=["accuracy", keras.metrics.AUC(name="auc")])
-alone = preset(tokenizer, labels=["no", "yes"], head_dropout=0.0, seed=1)
-alone.compile(keras.optimizers.Adam(1e-3), metrics=["accuracy", keras.metrics.AUC(name="auc")])
-one_hot = np.eye(2)[NUMBERS]
-for x, y in ((TEXTS, one_hot), (data(TEXTS, one_hot, size=8), None)):
-    size = None if y is None else 8
-    found, expected = (
-        each.fit(x, y, size, 2, verbose=0, shuffle=False).history for each in (model, alone)
-    )
-    for name, values in expected.items():
-        np.testing.assert_allclose(found[name], values, atol=1e-4, err_msg=name)
-calls = (
-    lambda each: each.predict(TEXTS, verbose=0),
-    lambda each: each.evaluate(TEXTS, one_hot, verbose=0),
-)
-for call in calls:
-    np.testing.assert_allclose(call(model), call(alone), atol=1e-4)
-"""
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 def test_a_class_is_loaded_with_few_modules():
     program = """
 import sys, albert_keras

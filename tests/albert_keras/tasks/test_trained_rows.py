@@ -1,7 +1,6 @@
 """Examples that were trained on are never scored as held-out ones in silence."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -102,14 +101,3 @@ def test_what_the_initial_weights_were_trained_on_counts(partial, start, tmp_pat
     assert result.overlap["dev"]["normalised"] == 5
     with pytest.raises(InputError, match="9 of 9 rows of `old.tsv` were trained on"):
         evaluate_task(result.path, write(tmp_path / "old.tsv", TRAINED[:9]))
-
-
-def test_without_digests_it_is_unknown_and_they_can_be_added(partial, start, tmp_path, caplog):
-    old = Path(shutil.copytree(partial.parent, tmp_path / "old") / "out")
-    shutil.rmtree(old / "seed-12345" / "trained_on")
-    train = str(old.parent / "out-train.tsv")
-    assert evaluate_task(old, train).overlap is None
-    assert "It is unknown whether the model was trained on some rows" in caplog.text
-    start(old, str(partial.parent / "dev.tsv"))
-    with pytest.raises(InputError, match="20 of 20 rows"):
-        evaluate_task(old, train)

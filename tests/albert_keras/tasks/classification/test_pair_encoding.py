@@ -1,17 +1,13 @@
-"""Pairs whose texts are encoded separately: their sequences, their comparison, their model."""
+"""Pairs whose texts are encoded separately: their sequences and their comparison."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_keras.models.pooling import comparison, separate_texts
-from albert_keras.models.text_classifiers import AlbertForClassification
 from data_pipeline.instances.segments import pack
-from tests.albert_keras import numpy_albert
-from tests.albert_keras.tasks.conftest import SHAPE
 
 CLS, SEP = 2, 3
-CONFIG = SHAPE.replace(num_hidden_layers=2)
 TEXTS = [([11, 12, 13], [21, 22]), ([14], [23, 24, 25]), ([15, 15], [15]), ([16, 17], [])]
 
 
@@ -26,13 +22,6 @@ def packed(texts=TEXTS, length=12, pair_separators=1):
     )  # fmt: skip
 
 
-def build(pair_encoding="separate", config=CONFIG, **arguments):
-    arguments = {"dtype": "float32", "head_dropout": 0.0} | arguments
-    model = AlbertForClassification(config, 3, pair_encoding=pair_encoding, **arguments)
-    numpy_albert.scramble(model)
-    return model
-
-
 @pytest.mark.parametrize("pair_separators", [1, 2])
 @pytest.mark.parametrize("length", [9, 12])
 def test_each_text_becomes_the_sequence_that_it_has_alone(pair_separators, length):
@@ -45,19 +34,6 @@ def test_each_text_becomes_the_sequence_that_it_has_alone(pair_separators, lengt
         assert found["input_ids"][row].numpy().tolist() == tokens + padding
         assert found["input_mask"][row].numpy().tolist() == [1] * len(tokens) + padding
     assert not found["segment_ids"].numpy().any()
-
-
-def test_masks_in_any_pattern_are_no_error():
-    rng = np.random.default_rng(0)
-    shape, empty, model = (50, 7), np.zeros((50, 7), np.int32), build()
-    for mask, segments in (
-        (rng.integers(0, 2, shape), rng.integers(0, 2, shape)),
-        (empty, empty),
-        (empty + 1, empty + 1),
-    ):
-        ids = rng.integers(0, 50, shape)
-        found = model.outputs_of({"input_ids": ids, "input_mask": mask, "segment_ids": segments})
-        assert np.isfinite(found["logits"]).all()
 
 
 def test_shapes_that_a_tpu_needs_stay_static():

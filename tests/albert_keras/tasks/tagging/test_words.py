@@ -3,7 +3,6 @@
 import pytest
 
 from albert_keras.tasks.kinds import build_task
-from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.words import split_words
@@ -58,17 +57,3 @@ def test_punctuation_is_apart_unless_a_rule_is_given_and_other_tasks_have_none()
     other = TaskConfig(name="classification", text="a")
     with pytest.raises(InputError, match="`word_split` characters requires a task of tagging"):
         build_task(other.replace(word_split="characters"))
-
-
-def test_a_fine_tuned_tagger_keeps_the_rule_of_its_file(tune, toy_config, end_at_once, tmp_path):
-    lines = [f"{letter} O" for letter in "王明住在北京。"]
-    for name in ("train", "dev"):
-        sentence = [f"{'上' if name == 'dev' else '大'} B-X", *lines, ""]
-        (tmp_path / name).write_text("\n".join(sentence * 2), encoding="utf-8")
-    files = {name: str(tmp_path / name) for name in ("train", "dev")}
-    config = toy_config.replace(
-        task=TaskConfig(name="tagging", max_seq_length=16, word_split="characters", **files)
-    )
-    with end_at_once():
-        tune(tmp_path / "run", config)
-    assert predict_task(tmp_path / "run", ["王明。"]).answers[0].words == ("王", "明", "。")
