@@ -76,14 +76,6 @@ def rows_for(task, examples, tokenizer, training=False):
     return TextRows(task.build_preprocessor(tokenizer), task.columns(examples), targets)
 
 
-def read_out(task, examples, tokenizer, outputs, thresholds=None):
-    """Returns the answers that a model of a task reads out of outputs for the rows of examples."""
-    shape = _SMALLEST | {"vocab_size": tokenizer.vocab_size}
-    model = task.build_model(AlbertConfig(**shape), tokenizer, thresholds)
-    ids = [example.id for example in examples]
-    return rows_for(task, examples, tokenizer).answers(model, outputs, ids)
-
-
 def make_task(kind):
     """Returns the small task of a kind, S = 40."""
     return build_task(TaskConfig(max_seq_length=40, **SETTINGS[kind]))
