@@ -1,7 +1,6 @@
 """The command line `albert-keras`. TensorFlow is not imported before a command runs."""
 
 import gc
-import os
 import sys
 
 import typer
@@ -86,9 +85,6 @@ def main(argv=None):
         int. Exit code: 0 success; 1 internal error, or a problem that `doctor` found; 2 invalid
         input; 3 training diverged; 4 a server returned wrong answers; 130 or 143 interrupted.
     """
-    if argv is None and sys.getfilesystemencoding() != "utf-8":
-        # TensorFlow takes names of files in UTF-8 only; in UTF-8 mode Python does the same.
-        os.execve(sys.executable, sys.orig_argv, os.environ | {"PYTHONUTF8": "1"})
     argv = sys.argv[1:] if argv is None else argv
     # Modules and graphs are millions of objects that live as long as the process. To search all of
     # them for cycles whenever 700 more exist took a fifth of the time of a short command.

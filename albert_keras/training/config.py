@@ -109,12 +109,7 @@ class PretrainingConfig(RunConfig):
         size, names = model.get("size", _SIZE), AlbertConfig.names()
         if size not in names:
             message = f"is unknown. Received: {size!r}{did_you_mean(str(size), names)}"
-            problems = [Problem(("size",), message)]
-            try:  # the other keys, so that all problems are reported together
-                _albert_config(model | {"size": _SIZE})
-            except SettingsError as error:
-                problems += error.problems
-            raise SettingsError("model", problems)
+            raise SettingsError("model", [Problem(("size",), message)])
         _albert_config(model)
         return model
 

@@ -5,8 +5,6 @@ import logging
 import os
 import re
 import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -51,15 +49,6 @@ def test_what_is_printed_does_not_control_the_terminal(is_json, tmp_path, capsys
         shown = "".join(capsys.readouterr())
         assert "\\u001b[2J" in shown
         assert shown.replace("\n", "").isprintable()
-
-
-def test_names_of_files_are_utf_8_in_any_locale(tmp_path):
-    command = [sys.executable, "-m", "albert_keras", "data", "verify", tmp_path / "bücher"]
-    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-    done = subprocess.run(
-        [*command, "--log-format", "json"], env=os.environ | ascii_only, capture_output=True
-    )
-    assert done.returncode == 2 and b"b\\u00fccher" in done.stderr
 
 
 def test_version(capsys):

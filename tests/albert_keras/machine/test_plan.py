@@ -1,14 +1,11 @@
-"""Plans: a recipe for each time, commands that train a model, and what a dry run measures."""
+"""Plans: a recipe for each time, and the commands that train a model."""
 
-import json
 import os
-import shlex
 
 import pytest
 
 from albert_keras import recipes
-from albert_keras.cli import main
-from albert_keras.machine.plan import CHOICES, HELD_OUT, choose_recipe, plan_for_text
+from albert_keras.machine.plan import CHOICES, choose_recipe, plan_for_text
 from tests.repository import ROOT, needs_repository
 
 
@@ -72,35 +69,3 @@ def test_a_language_is_passed_on_to_the_commands(corpus):
     *of_text, train, _, _ = plan.commands
     assert len(of_text) == 3 and all("--language de" in command for command in of_text)
     assert "language" not in train
-
-
-def documents_of(sentences):
-    """Returns texts of eight sentences that overlap."""
-    return [" ".join(sentences[start : start + 8]) for start in range(0, len(sentences), 4)]
-
-
-@pytest.mark.slow
-def test_the_printed_commands_train_a_model(corpus, tmp_path, tiny_corpus, capsys, monkeypatch):
-    monkeypatch.setattr("albert_keras.machine.plan._LEAST_CORPUS_BYTES", 1)
-    folder = corpus(0)
-    with open(f"{folder}/b.txt", "w", encoding="utf-8") as file:
-        file.write("\n\n".join(documents_of(tiny_corpus)))
-    (tmp_path / "kept.txt").write_text("\n\n".join(documents_of(tiny_corpus[::-1])[:9]))
-    words = ["plan", "--corpus", "my books", "--hours", "0.1"]
-    assert main(words) == 0
-    assert "recipe for 6 min 0 s on a CPU: albert-cpu-4-minutes" in capsys.readouterr().out
-    assert main([*words, "--json"]) == 0
-    plan = json.loads(capsys.readouterr().out)
-    assert [command.split()[1] for command in plan["commands"]] == [
-        *("vocab", "data", "data", "pretrain", "evaluate", "export")
-    ]
-    for command in plan["commands"]:
-        words = shlex.split(command.replace(HELD_OUT, "kept.txt"))[1:]
-        if words[0] == "vocab":  # little text
-            words[words.index("--size") + 1] = "300"
-        if "--copies" in words:
-            words[words.index("--copies") + 1] = "1"
-        if words[0] == "pretrain":  # not for six minutes
-            words[words.index("--time-budget") + 1] = "5s"
-        assert main(words) == 0, command
-        capsys.readouterr()

@@ -35,14 +35,6 @@ def test_a_damaged_run_is_told_with_the_reason(folder, caplog):
     assert "run.json` is damaged" in caplog.text
 
 
-def test_a_damaged_line_of_a_log_is_left_out(folder):
-    (folder / "a" / "log.jsonl").write_text(
-        '{"step": 5, "loss": 2}\n{"st\n{"step": 7, "loss": 1}\n'
-    )
-    assert [line["loss"] for line in read_run(folder / "a").trainings[0].log] == [2, 1]
-    assert find_runs(folder)[0].step == 7
-
-
 def test_the_command_prints_a_table(folder, capsys):
     assert main(["runs", "list", str(folder)]) == 0
     shown = capsys.readouterr().out.splitlines()

@@ -6,9 +6,6 @@ import logging
 import os
 import resource
 import shutil
-import subprocess
-import sys
-import time
 
 import numpy as np
 import pytest
@@ -264,39 +261,3 @@ def test_an_old_one_that_cannot_be_removed_does_not_end_the_run(folder, monkeypa
     monkeypatch.undo()
     saved_at(folder.path, 15)
     assert names_in(folder) == ["step-00000009", "step-00000012", "step-00000015"]
-
-
-# Processes that are killed; the slow tests kill a training a hundred times.
-
-#: Saves each step twice: half of the kills come while a checkpoint is being replaced.
-SAVES = """
-import sys
-import numpy as np
-from albert_keras.runs.checkpoints import CheckpointFolder
-folder = CheckpointFolder(sys.argv[1], keep=1)
-step = folder.newest_valid() or 0
-while True:
-    step += 1
-    for _ in range(2):
-        folder.save(step, {"kernel": np.full([300, 1000], step, np.float32)}, {"saved": step})
-    print(step, flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_run_finds_all_but_its_last_save(tmp_path):
-    for seconds in (0.05, 0.11):
-        command = [sys.executable, "-c", SAVES, tmp_path]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-            steps = process.stdout.readline()
-            time.sleep(seconds)
-            process.kill()
-            steps += process.stdout.read()
-        last, folder = int(steps.split()[-1]), CheckpointFolder(tmp_path)
-        newest = folder.newest_valid()
-        assert newest in (last, last + 1)
-        kernel = tf.Variable(tf.zeros([300, 1000]))
-        assert folder.load(newest, {"kernel": kernel}) == {"saved": newest}
-        assert (kernel.numpy() == newest).all()
-    saved_at(tmp_path, 10**6)
-    assert all(name.startswith("step-") and len(name) == 13 for name in names_in(folder))
