@@ -1,6 +1,5 @@
 """The options of all commands: what the help says, and where their values come from."""
 
-import ast
 import importlib
 import inspect
 import re
@@ -17,7 +16,6 @@ from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.settings import options_of
-from tests.repository import PACKAGES
 
 CONFIGS = {
     "pretrain": PretrainingConfig,
@@ -142,29 +140,3 @@ def test_only_given_options_reach_the_configuration(monkeypatch, tmp_path, tiny_
     assert settings.training.model_fields_set == {"recompute", "batch_size", "accumulation_steps"}
     assert (settings.training.recompute, settings.training.batch_size) == (False, 8)
     assert settings.optimizer.lr == 1e-3 and settings.model == {"size": "albert-mini"}
-
-
-def texts_of(path):
-    """Yields the strings of a file, without docstrings; an f-string without its values is one."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            docstrings |= {id(part) for part in node.values}
-            yield "".join(part.value for part in node.values if isinstance(part, ast.Constant))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if id(node) not in docstrings:
-                yield node.value
-
-
-@pytest.mark.parametrize("package", ["albert_keras", "data_pipeline"])
-def test_the_library_does_not_speak_of_options(package):
-    """Its messages are for Python as well; commands that a user can give are no such words."""
-    found = [
-        (path.name, text)
-        for path in (PACKAGES / package).rglob("*.py")
-        if "cli" not in path.parts
-        for text in texts_of(path)
-        if re.search(r"[ `(]--[a-z]", text) and not re.search("albert-keras |--name=value", text)
-    ]
-    assert not found
