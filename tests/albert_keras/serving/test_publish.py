@@ -137,7 +137,7 @@ def test_narrow_models_of_all_kinds_pass_all_checks(run_of_kind, tmp_path, preci
         loss = result.losses[precision]
         assert 0 < loss.num_predictions <= 256
         if kind in ("regression", "multi_regression"):  # scores of a head that was drawn
-            assert loss.largest_difference < 0.3
+            assert loss.largest_difference < 2
         else:
             assert loss.agreement > 0.8
 
