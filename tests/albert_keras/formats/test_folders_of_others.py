@@ -12,7 +12,6 @@ from albert_keras.formats.foreign_vocabulary import tokenizer_of
 from albert_keras.formats.hugging_face import read_safetensors, write_safetensors
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.vocabulary import load_tokenizer
-from albert_keras.serving.export.source import open_source
 from albert_keras.texts.encoder import TextEncoder
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -230,21 +229,6 @@ def test_other_ways_to_vectors_are_refused_by_name(folder):
     (folder / "modules.json").write_text(json.dumps(modules))
     with pytest.raises(InputError, match="must name files of its own folder"):
         open_weights(folder)
-
-
-def test_an_encoder_alone_is_exported_with_its_vectors(folder):
-    write_modules(folder)
-    source = open_source(folder)
-    assert (source.kind, source.task.config.name, source.max_seq_length) == (
-        "finetuning",
-        "similarity",
-        12,
-    )
-    ids = np.array([[2, 40, 41, 3]], np.int32)
-    inputs = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": 0 * ids}
-    hidden = source.model.encoder(inputs)["sequence_output"].numpy().mean(axis=1)
-    vectors = source.model.vectors(inputs).numpy()
-    np.testing.assert_allclose(vectors, hidden / np.linalg.norm(hidden), atol=1e-6)
 
 
 @pytest.mark.slow
