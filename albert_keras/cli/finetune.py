@@ -30,6 +30,7 @@ def finetune(
     out: Annotated[Path, Option()],
     flags,
     seeds: Annotated[str, Option(metavar="N")] = "1",
+    cross_validate: bool = False,
     from_step: FromStep = None,
     albert_config: AlbertConfigFile = None,
     tokenizer: TokenizerOfWeights = None,
@@ -52,6 +53,8 @@ def finetune(
         model of another program to start from; `random` for random weights.
       out: Output folder; an interrupted fine-tuning is resumed.
       seeds: Number of trainings with different seeds, or the seeds: 3,14,15.
+      cross_validate: Train five times more, each time without a fifth of the rows, and judge by the
+        answers to all rows, where too few are held out for a score.
     """
     values = read_values(config, assignments, kind="finetuning")
     task = values.get("task") or {}
@@ -74,6 +77,7 @@ def finetune(
         out,
         settings,
         numbers,
+        cross_validate,
         **weights,
     )
     files = result.files[first_split(result)]

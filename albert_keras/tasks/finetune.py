@@ -9,11 +9,13 @@ from albert_keras.config import AlbertConfig
 from albert_keras.formats.open_weights import open_weights
 from albert_keras.formats.opened_model import OpenedModel
 from albert_keras.runs.run import Run
+from albert_keras.tasks import cross_validation as crossed
 from albert_keras.tasks.answer_files import write_answers
 from albert_keras.tasks.answer_table import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.tasks.baselines import baseline_answers
 from albert_keras.tasks.example_report import count_labels
 from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.kinds import OWN_TASKS
 from albert_keras.tasks.results import (
     FinetuneResult,
     best_seed,
@@ -25,6 +27,7 @@ from albert_keras.tasks.train_seed import train_seed
 from albert_keras.training.cluster import barrier, is_chief, noticing_lost_workers, num_workers
 from albert_keras.training.fitting import on_first_worker
 from albert_keras.training.strategy import build_strategy, choose_precision
+from data_pipeline.errors import InputError
 from data_pipeline.files import LOCK_FILE, check_output_folder
 from data_pipeline.folder_lock import FolderLock
 
@@ -36,6 +39,7 @@ def finetune(
     out: str | Path,
     config: FinetuneConfig | None = None,
     seeds: int | Sequence[int] = 1,
+    cross_validate: bool = False,
     from_step: int | str | None = None,
     albert_config: AlbertConfig | str | Path | None = None,
     tokenizer: Any = None,
@@ -53,6 +57,8 @@ def finetune(
         out: str or Path. Folder to create or to resume in.
         config: FinetuneConfig or None. None takes all settings from `flags`.
         seeds: int or sequence of int. See `FinetuneConfig.seeds_of`.
+        cross_validate: bool. Whether to train five times more, each time without a fifth of the
+            rows, and to take the verdict from the answers to all rows; see `cross_validation.py`.
         from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`. For examples in
             memory see `fit` of the models.
@@ -71,6 +77,8 @@ def finetune(
     """
     config = FinetuneConfig.of({}, **flags) if config is None else config.with_flags(**flags)
     all_seeds = config.seeds_of(seeds)
+    if cross_validate:
+        _check_cross_validation(config, all_seeds)
     out = Path(out)
     _check_out(out)
     strategy = build_strategy(config.training.strategy, is_training=True)
@@ -95,6 +103,10 @@ def finetune(
             train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed)
             for seed in all_seeds
         ]
+        if cross_validate:
+            data, outcomes[0], baselines = crossed.cross_validate(
+                strategy, data, initial_weights, out, outcomes[0], baselines
+            )
         result = _result(out, data, initial_weights, outcomes, baselines)
         best = outcomes[result.seeds.index(best_seed(result))]
         if is_chief(strategy):
@@ -148,6 +160,14 @@ def _result(out, data, initial_weights, outcomes, baselines):
         overlap={split: overlap._asdict() for split, overlap in data.overlaps.items()},
         absent={split: names for split, names in absent.items() if names},
     )
+
+
+def _check_cross_validation(config, seeds):
+    """Raises InputError unless the development examples are rows of the training file."""
+    if config.task.dev is not None or config.task.name not in OWN_TASKS or len(seeds) > 1:
+        raise InputError(
+            "`cross_validate` requires one seed, and a file of your own as `train` without a `dev`."
+        )
 
 
 def _check_out(out):

@@ -36,13 +36,8 @@ def hold_out(examples: list, share: float) -> tuple[list, list]:
             f"Received: {len(rows)} in {len(examples)} examples. Give a development file, or "
             "an empty line after each sentence in columns."
         )
-    class_of_text: dict[float, str] = {}
-    for example in examples:
-        label, text = getattr(example, "label", None), _fraction(example)
-        label = label if isinstance(label, str) else ""
-        class_of_text[text] = min(label, class_of_text.get(text, label))  # if texts contradict
     classes = collections.defaultdict(dict)
-    for text, label in class_of_text.items():
+    for text, label in _classes_of_texts(examples).items():
         classes[label][text] = rows[text]
     held = set().union(*(_held_out(texts, share) for texts in classes.values()))
     if not held:  # each class has one text only
@@ -51,6 +46,41 @@ def hold_out(examples: list, share: float) -> tuple[list, list]:
     for example in examples:
         sides[_fraction(example) in held].append(example)
     return sides
+
+
+def in_parts(examples: list, count: int) -> list[tuple[list, list]]:
+    """Divides texts or tagged sentences into parts, for each of which the others can be trained on.
+
+    Equal texts are in one part, as of `hold_out`, and each class is in all parts alike.
+
+    Returns:
+        For each part the examples of the others, and its own.
+
+    Raises:
+        InputError: If there are fewer different texts than parts.
+    """
+    classes = _classes_of_texts(examples)
+    if len(classes) < count:
+        raise InputError(
+            f"Cross-validation requires at least {count} different texts. Received: {len(classes)}."
+        )
+    ordered = sorted(classes, key=lambda text: (classes[text], text))
+    part_of = {text: number % count for number, text in enumerate(ordered)}
+    parts: list[tuple[list, list]] = [([], []) for _ in range(count)]
+    for example in examples:
+        for number, sides in enumerate(parts):
+            sides[part_of[_fraction(example)] == number].append(example)
+    return parts
+
+
+def _classes_of_texts(examples):
+    """Returns the class of each text, by its `_fraction`; of scores and several labels one."""
+    classes: dict[float, str] = {}
+    for example in examples:
+        label, text = getattr(example, "label", None), _fraction(example)
+        label = label if isinstance(label, str) else ""
+        classes[text] = min(label, classes.get(text, label))  # if texts contradict
+    return classes
 
 
 def _held_out(rows, share):

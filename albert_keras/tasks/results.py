@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from albert_keras.formats.detection import AFTER_LOSS, RESULTS
 from albert_keras.report import count_of, table
 from albert_keras.runs.trained_data import ROWS, Overlap
+from albert_keras.tasks.kinds import OWN_TASKS
 from albert_keras.tasks.metrics import (
     Interval,
     count_caution,
@@ -235,6 +236,8 @@ def cautions(result: FinetuneResult) -> list[str]:
         found.append(f"{split} has no example of {listing}{more}: scores of such labels are 0")
     count = result.examples.get(first_split(result))
     if count and (caution := count_caution(count, result.metric)):
+        if result.task in OWN_TASKS:
+            caution += "; `--cross-validate` scores all rows of a `train` without a `dev`"
         found.append(caution)
     found += [f"seed {one.seed} collapsed: {one.collapse}" for one in result.seeds if one.collapse]
     return found
