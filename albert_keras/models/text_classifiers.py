@@ -115,7 +115,7 @@ class AlbertForClassification(LabelsModel):
             "separate" takes the same inputs, but encodes each text as a sequence of its own, and
             classifies the comparison of their means over the real tokens, see `comparison`.
         pooling: str. "pooler" classifies the pooled output of a sequence, as in the papers; "mean"
-            the mean over its tokens, which learns more from few examples in small models.
+            the mean over its tokens, which learns more from few examples in small ALBERTs.
         threshold: float or None. Probability from which `answer` chooses the second of two
             classes; None chooses the more likely one.
         **kwargs: As in `AlbertForTexts`.

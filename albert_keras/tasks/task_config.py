@@ -111,8 +111,8 @@ class TaskConfig(Settings):
         "auto",
         "What the vector of a text is: the mean over all tokens, the pooled output, or, for "
         "similarity, the output at [CLS]. auto is the mean for similarity, and for single texts "
-        f"with {MANY_LABELS} labels or more in models narrower than {JOINT_FROM}, which learn more "
-        "from few examples so; else the pooled output.",
+        f"with {MANY_LABELS} labels or more in models that share layers and are narrower than "
+        f"{JOINT_FROM}, which learn more from few examples so; else the pooled output.",
     )
     labels: tuple[str, ...] | None = setting(
         None,

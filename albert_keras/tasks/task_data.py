@@ -65,7 +65,7 @@ def prepare(config: FinetuneConfig, initial_weights: OpenedModel, precision: str
     config.model.check(albert_config, task)
     train = task.read("train")
     dev = {split: task.read(split) for split in task.dev_splits}
-    task.config = with_pooling(config.task, task, albert_config.hidden_size)
+    task.config = with_pooling(config.task, task, albert_config)
     config = config.replace(task=task.config)
     _check_metric(task, train, next(iter(dev.values())))
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
@@ -142,12 +142,13 @@ def with_pair_encoding(config: TaskConfig, hidden_size: int) -> TaskConfig:
     return config.replace(pair_encoding=encoding)
 
 
-def with_pooling(config: TaskConfig, task: Task, hidden_size: int) -> TaskConfig:
+def with_pooling(config: TaskConfig, task: Task, albert_config: AlbertConfig) -> TaskConfig:
     """Returns a TaskConfig that says what of a sequence is the vector of a text, if one is read."""
     if config.pooling != "auto" or task.kind not in KINDS_OF_TEXTS:
         return config
-    has_many = len(task.labels) >= MANY_LABELS and hidden_size < JOINT_FROM
-    is_mean = task.kind == "similarity" or has_many and not task.takes_pair
+    is_small = albert_config.hidden_size < JOINT_FROM and albert_config.sharing != "none"
+    has_many = len(task.labels) >= MANY_LABELS and not task.takes_pair
+    is_mean = task.kind == "similarity" or is_small and has_many
     return config.replace(pooling="mean" if is_mean else "pooler")
 
 

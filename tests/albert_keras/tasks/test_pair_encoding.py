@@ -11,6 +11,7 @@ from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.tasks.task_data import with_pair_encoding, with_pooling
 from data_pipeline.errors import InputError
+from tests.albert_keras.tasks.conftest import SHAPE
 
 #: A task with so many labels that texts are read by their mean.
 MANY = {"name": "classification", "text": "a", "label": "c"}
@@ -59,8 +60,9 @@ def test_narrow_models_encode_the_texts_of_pairs_separately(settings, chosen, ca
 )
 def test_narrow_models_read_the_mean_over_the_tokens_for_many_labels(settings, narrow, wide):
     config = TaskConfig(**settings)
-    for size, chosen in ((511, narrow), (512, wide)):
-        assert with_pooling(config, build_task(config), size).pooling == chosen
+    for size, sharing, chosen in ((511, "all", narrow), (511, "none", wide), (512, "all", wide)):
+        shape = SHAPE.replace(hidden_size=size, num_attention_heads=1, sharing=sharing)
+        assert with_pooling(config, build_task(config), shape).pooling == chosen
 
 
 def test_a_pooling_must_be_one_of_the_task():
