@@ -118,7 +118,7 @@ def test_a_keras_file_of_a_model_of_texts_has_its_tokenizer(
     tmp_path, tiny_tokenizer, other_tokenizer, config
 ):
     path = tmp_path / "texts.keras"
-    preprocessor = AlbertPreprocessor(tiny_tokenizer)
+    preprocessor = AlbertPreprocessor(tiny_tokenizer, 64)
     build_model("classification", config, 3, preprocessor=preprocessor).save(path)
     origin = open_weights(path)
     assert origin.tokenizer.digest == tiny_tokenizer.digest
