@@ -1,6 +1,5 @@
 """Tries a run with a few steps: does everything fit together, and what will the run cost?"""
 
-import logging
 import shutil
 import tempfile
 import time
@@ -26,8 +25,6 @@ from data_pipeline.files import check_output_folder
 from data_pipeline.progress import format_duration
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_files import RecordFiles
-
-logger = logging.getLogger(__name__)
 
 _SCORED = 64
 #: Steps of the trial, or of each stage: the first one builds the graph.

@@ -2,7 +2,6 @@
 
 import base64
 import io
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,8 +20,6 @@ from albert_keras.tasks.results import cautions, verdict_of
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_text
 from data_pipeline.progress import format_duration
-
-logger = logging.getLogger(__name__)
 
 #: Name of the page in the folder of its run.
 REPORT = "report.html"

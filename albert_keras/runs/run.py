@@ -14,7 +14,6 @@ import contextlib
 import errno
 import functools
 import json
-import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,8 +37,6 @@ from data_pipeline.limits import reading_json, with_digest
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_files import TOKENIZER_FOLDER
-
-logger = logging.getLogger(__name__)
 
 _RECORD = "run.json"
 _SHAPE = "albert_config.json"

@@ -1,6 +1,5 @@
 """Scores of fine-tuned models on labelled examples."""
 
-import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,8 +25,6 @@ from albert_keras.tasks.score_dev import score_splits
 from albert_keras.tasks.task_data import digest_rows
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
-
-logger = logging.getLogger(__name__)
 
 
 class TaskEvaluation(NamedTuple):

@@ -30,8 +30,6 @@ INDEX_SUFFIX = ".index"
 
 #: Bytes before and after each record in its frame.
 _HEADER, _FOOTER = 12, 4
-#: Bytes read at a time.
-_BLOCK = 1 << 18
 
 
 class RecordWriter:
