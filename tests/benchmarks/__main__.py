@@ -11,7 +11,6 @@ import typer
 
 from data_pipeline.errors import InputError
 from tests.benchmarks.learn import learn
-from tests.benchmarks.passes import passes
 from tests.benchmarks.train import train
 
 
@@ -19,8 +18,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs one benchmark, whose options are the parameters of its function; returns the code."""
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     app = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
-    for benchmark in (train, learn, passes):
-        text = inspect.getdoc(benchmark).partition("Returns:")[0].replace("Args:", "\b\nArgs:")
+    for benchmark in (train, learn):
+        text = inspect.getdoc(benchmark).replace("Args:", "\b\nArgs:")
         app.command(help=text)(benchmark)
     try:
         app(arguments, prog_name="python -m tests.benchmarks")

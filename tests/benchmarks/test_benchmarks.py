@@ -1,9 +1,5 @@
 """Each benchmark on a small model or corpus: what is measured and shown, not how fast."""
 
-import re
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -58,17 +54,6 @@ def test_options_are_the_parameters_of_a_benchmark(capsys):
     assert command.main(["train", "--peers", "keras"]) == 2
     assert "`keras` is not a known peer" in capsys.readouterr().err
     assert command.main(["nothing"]) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("replicas", ["1", "2"])
-@pytest.mark.parametrize("part", ["kernels", "step"])
-def test_on_a_gpu_at_most_20_gigabytes_move_outside_of_products(part, replicas):
-    # In a process of its own: devices can only be set up before TensorFlow starts.
-    words = ["passes", "--compile", part, "--replicas", replicas]
-    command = [sys.executable, "-m", "tests.benchmarks", *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert float(re.search(r"([\d.]+) GB in each replica", done.stdout)[1]) < 20
 
 
 @pytest.mark.slow
