@@ -32,6 +32,8 @@ _NUM_COMPARED = 256
 _TOLERANCE = 1e-5
 #: Largest difference of scores that count as the same answer.
 _SAME_SCORE = 0.01
+#: Fields of answers with numbers; of a kind of one's own they are all numbers with a fraction.
+_NUMBERS = ("score", "scores", "probabilities", "probability")
 #: Words of a text in which one is masked.
 _FEWEST_WORDS, _MOST_WORDS = 5, 16
 #: Proportion of equal answers below which something is probably wrong.
@@ -178,9 +180,9 @@ def _is_same(one, other):
 
 def _differences(one, other):
     """Returns the differences between the numbers of two answers, float [1 or more]."""
-    names = ("score", "scores", "probabilities", "probability")
-    name = next(name for name in names if hasattr(one, name))
-    values = [getattr(answer, name) for answer in (one, other)]
+    names = [name for name in _NUMBERS if hasattr(one, name)]
+    names = names or [name for name in one._fields if isinstance(getattr(one, name), float)]
+    values = [getattr(answer, names[0]) for answer in (one, other)]
     if isinstance(values[0], dict):
         values = [list(value.values()) for value in values]
     return np.abs(np.subtract(*map(np.atleast_1d, values)))
