@@ -20,7 +20,7 @@ def command_line() -> str:
 
 def interrupted() -> str:
     """Returns the message of a command that Ctrl-C ended."""
-    again = "Repeat the command to go on with what it has saved, or to start again"
+    again = "Repeat the command to resume the work that it saved, or to start again"
     return f"Interrupted. {again}:\n  {command_line()}"
 
 

@@ -51,7 +51,7 @@ def test_ctrl_c_ends_a_command(tmp_path, name, code):
     assert process.returncode == code
     assert not list(tmp_path.iterdir())
     if name == "work":
-        saved = "Repeat the command to go on with what it has saved, or to start again"
+        saved = "Repeat the command to resume the work that it saved, or to start again"
         assert errors.strip() == f"Interrupted. {saved}:\n  -c work"
 
 
