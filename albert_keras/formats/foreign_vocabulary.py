@@ -68,8 +68,9 @@ def tokenizer_of(files: dict[str, bytes], source: object, is_theirs: bool = Fals
             f"or tokenizer.json. It contains: {', '.join(sorted(files))}. Of vocab.json and "
             "merges.txt, `save_pretrained` of a fast tokenizer in transformers makes one."
         )
-    check_side(settings, _object(files, PIECES_FILE, source), source)
-    _check_added(tokenizer, files, settings, source)
+    pieces = _object(files, PIECES_FILE, source)
+    check_side(settings, pieces, source)
+    _check_added(tokenizer, pieces, files, settings, source)
     if PIECES_FILE in files and not models:
         check_ids(tokenizer, files[PIECES_FILE], source)
     return tokenizer
@@ -124,13 +125,13 @@ def _with_limits(tokenizer, longest):
     return Tokenizer(tokenizer.model_bytes, tokenizer.config.replace(**limits))
 
 
-def _check_added(tokenizer, files, settings, source):
+def _check_added(tokenizer, pieces, files, settings, source):
     """Raises InputError if tokens were added to a vocabulary.
 
     They are in `added_tokens.json`, `tokenizer.json` or `tokenizer_config.json`.
     """
     try:
-        tokens = _object(files, PIECES_FILE, source).get("added_tokens") or ()
+        tokens = pieces.get("added_tokens") or ()
         ids = {str(token["content"]): int(token["id"]) for token in tokens}
         decoder = settings.get("added_tokens_decoder") or {}
         ids |= {str(token["content"]): int(id) for id, token in decoder.items()}

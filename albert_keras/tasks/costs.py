@@ -47,11 +47,12 @@ def threshold_tables(
     for label, truth in _truths(task, examples):
         if 0 < truth.sum() < len(truth):
             values = np.array([answer.probabilities[label] for answer in answers])
-            rows = tuple(_rows(truth, values, _THRESHOLDS))
-            cheapest = None
+            thresholds = list(_THRESHOLDS)
             if miss_cost is not None:
-                (cheapest,) = _rows(truth, values, [_cheapest(truth, values, miss_cost)])
-            found.append(ThresholdTable(label, rows, cheapest))
+                thresholds.append(_cheapest(truth, values, miss_cost))
+            rows = list(_rows(truth, values, thresholds))
+            cheapest = None if miss_cost is None else rows.pop()
+            found.append(ThresholdTable(label, tuple(rows), cheapest))
     if miss_cost is not None and not found:
         raise InputError(
             "`miss_cost` requires two classes, or several labels for each row, and examples with "
