@@ -140,6 +140,8 @@ class AlbertForClassification(LabelsModel):
     signature = "text_pair", {"first": "text", "second": "pair"}
     usual_loss: Any = staticmethod(class_crossentropy)
     usual_metrics: Any = [accuracy]
+    #: Whether each label has a threshold, and not only the second of two classes.
+    each_has_threshold = False
 
     def __init__(
         self,
@@ -160,8 +162,8 @@ class AlbertForClassification(LabelsModel):
         self._reads_pooler = pair_encoding == "joint" and pooling == "pooler"
         self.pair_encoding, self.pooling = pair_encoding, pooling
         super().__init__(config, num_labels, **kwargs)
-        has_two = self.num_labels == 2 or isinstance(self, AlbertForMultiLabel)
-        if threshold is not None and not (has_two and 0 <= threshold <= 1):
+        has_one = self.num_labels == 2 or self.each_has_threshold
+        if threshold is not None and not (has_one and 0 <= threshold <= 1):
             raise InputError(
                 "`threshold` must be a probability from 0 to 1, of the second of two classes. "
                 f"Received: {threshold} of {self.num_labels}."
@@ -341,6 +343,7 @@ class AlbertForMultiLabel(AlbertForClassification):
 
     usual_loss = staticmethod(keras.losses.binary_crossentropy)
     usual_metrics = ["binary_accuracy"]
+    each_has_threshold = True
 
     def predictions(self, outputs: Tensors) -> Any:
         logits = tf.cast(outputs["logits"], tf.float32)
