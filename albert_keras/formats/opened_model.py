@@ -21,6 +21,7 @@ from albert_keras.formats.loading import (
     report_random,
 )
 from albert_keras.formats.tensor_table import read_reference_tensors
+from albert_keras.layers.weights import loaded_afterwards
 from albert_keras.runs.model_record import ModelRecord, with_changes
 from albert_keras.runs.tensors import assign_all, is_training_state, weight_names
 from albert_keras.shape import POSITIONS, heads_of
@@ -174,7 +175,8 @@ class OpenedModel:
         config = self.record.changed(dtype, sequence_length).config
         if self.record.preprocessor is not None:
             config["preprocessor"] = config["preprocessor"] | {"tokenizer": self.tokenizer}
-        model = self.record.model_class.from_config(config)
+        with loaded_afterwards(self.tensors.shapes):
+            model = self.record.model_class.from_config(config)
         assign_all(self.tensors, weight_names(model), self.path)
         return model
 
